@@ -1,10 +1,18 @@
-import type { Logger } from './types.ts';
-
-/** Error codes of clouds, each with a remedy, and whether a retry may succeed. */
+/** Error codes of services that have images, each with a remedy, and whether a retry may succeed. */
 const CLOUD_ERRORS = {
   'auth-failed': { retriable: false, remedy: 'check the credentials, and whether they have expired' },
   forbidden: { retriable: false, remedy: 'give the credentials this permission' },
-  'quota-exceeded': { retriable: false, remedy: 'delete what is not needed, or request a larger quota' },
+  'quota-exceeded': { retriable: false, remedy: 'delete what is not needed, or ask for a larger quota' },
+  /** A value in a file of settings that cannot be used. */
+  'invalid-settings': { retriable: false, remedy: undefined },
+  'credentials-unusable': { retriable: false, remedy: undefined },
+  'certificate-untrusted': { retriable: false, remedy: undefined },
+  redirected: { retriable: false, remedy: undefined },
+  'no-such-service': { retriable: false, remedy: undefined },
+  'tenant-unknown': { retriable: false, remedy: undefined },
+  'tenant-not-ready': { retriable: true, remedy: undefined },
+  'too-large': { retriable: false, remedy: undefined },
+  'wrong-format': { retriable: false, remedy: undefined },
   'bad-request': { retriable: false, remedy: undefined },
   'not-found': { retriable: false, remedy: undefined },
   /** An image that the provider did not upload. */
@@ -12,8 +20,8 @@ const CLOUD_ERRORS = {
   conflict: { retriable: false, remedy: undefined },
   /** A response that violates the API, such as the page of a proxy. */
   'invalid-answer': {
-    retriable: true,
-    remedy: 'check that the endpoint belongs to the service, and that no proxy responds in its place',
+    retriable: false,
+    remedy: 'check that the endpoint is that of the service, and that no proxy responds in its place',
   },
   'endless-list': { retriable: false, remedy: 'ask the operator of the service, or of a proxy before it' },
   'response-too-large': {
@@ -25,45 +33,73 @@ const CLOUD_ERRORS = {
   'connection-failed': { retriable: true, remedy: undefined },
   'image-failed': { retriable: true, remedy: undefined },
   'image-timeout': { retriable: true, remedy: undefined },
+  'checksum-mismatch': { retriable: true, remedy: undefined },
+  'image-missing-on-disk': { retriable: false, remedy: undefined },
+  'record-damaged': { retriable: false, remedy: undefined },
+  aborted: { retriable: false, remedy: undefined },
 } as const satisfies Record<string, { readonly retriable: boolean; readonly remedy: string | undefined }>;
 
 /** Code of a {@link CloudError}. Compare codes, never messages. */
 export type CloudErrorCode = keyof typeof CLOUD_ERRORS;
 
-/** Maximum length of a cloud's message in an error. */
-const LONGEST_MESSAGE = 500;
+/** Max length of a cloud's own message in an error. */
+const MAX_REASON = 500;
+
+/** Options of a {@link CloudError}. */
+export interface CloudErrorOptions extends ErrorOptions {
+  /** HTTP status of the response, if there was one. */
+  readonly status?: number | undefined;
+  /** Seconds, as in `Retry-After`. */
+  readonly retryAfter?: number | undefined;
+  /** Default: that of the code. */
+  readonly retriable?: boolean;
+}
 
 /**
- * An error of a cloud. Its message contains the provider, the request, the cloud's reason, and a remedy if one is
- * known.
+ * An error of a cloud or of another service that has images. Its message has the service, the request, the reason that the
+ * service gave, and a remedy if one is known. It never has a secret, or the query of a URL.
  */
 export class CloudError extends Error {
   override readonly name = 'CloudError';
   readonly code: CloudErrorCode;
+  /** HTTP status of the response, if there was one. */
+  readonly status: number | undefined;
+  /** Seconds, as in `Retry-After`. */
+  readonly retryAfter: number | undefined;
   /** Whether the same call may succeed later without any change, or leaves something that a later call removes. */
   retriable: boolean;
 
-  /**
-   * @param subject the failed request: `provider west: RegisterImage`
-   * @param reason the cloud's message, without secrets
-   * @param options `remedy` replaces the remedy of the code
-   */
-  constructor(
-    code: CloudErrorCode,
-    subject: string,
-    reason: string,
-    options?: ErrorOptions & { readonly remedy?: string },
-  ) {
-    const { retriable } = CLOUD_ERRORS[code];
-    const { remedy = CLOUD_ERRORS[code].remedy } = options ?? {};
-    const shown = reason.length > LONGEST_MESSAGE ? `${reason.slice(0, LONGEST_MESSAGE)}…` : reason;
-    super(`${subject}: ${shown}${remedy === undefined ? '' : `; ${remedy}`}`, options);
+  constructor(code: CloudErrorCode, message: string, options: CloudErrorOptions = {}) {
+    super(message, options);
+    const { status, retryAfter, retriable = CLOUD_ERRORS[code].retriable } = options;
     this.code = code;
+    this.status = status;
+    this.retryAfter = retryAfter;
     this.retriable = retriable;
   }
 }
 
-/** Remedies for reasons of a cloud that need another remedy than their code, such as a locked image. */
+/**
+ * Creates an error with a message of its parts.
+ *
+ * @param subject what failed: `provider west: RegisterImage`
+ * @param reason the cloud's own message, without secrets
+ * @param options `remedy` replaces that of the code
+ */
+export function cloudError(
+  code: CloudErrorCode,
+  subject: string,
+  reason: string,
+  options: CloudErrorOptions & { readonly remedy?: string } = {},
+): CloudError {
+  // The page of a proxy may be gone when the whole operation is repeated.
+  const { remedy = CLOUD_ERRORS[code].remedy, retriable = code === 'invalid-answer' || undefined } = options;
+  const shown = reason.length > MAX_REASON ? `${reason.slice(0, MAX_REASON)}…` : reason;
+  const message = `${subject}: ${shown}${remedy === undefined ? '' : `; ${remedy}`}`;
+  return new CloudError(code, message, { ...options, ...(retriable && { retriable }) });
+}
+
+/** Reasons of a cloud with another remedy than their code has, such as those of things that are locked. */
 export type RemedyTable = readonly (readonly [reason: RegExp, remedy: string])[];
 
 /** Returns the option `remedy` of a {@link CloudError} for a reason in a table. */
@@ -76,48 +112,4 @@ export function remedyFor(reason: string, table: RemedyTable): { readonly remedy
 export function unlessAbsent(error: unknown): undefined {
   if (error instanceof CloudError && error.code === 'not-found') return;
   throw error;
-}
-
-/** Timeout of the cleanup after a failed upload, in milliseconds. The upload's own signal may have aborted. */
-const CLEANUP_TIME = 120_000;
-
-/** A failed upload. */
-interface FailedUpload {
-  /** `providers[].name`. */
-  readonly provider: string;
-  readonly imageId: string;
-  readonly logger?: Pick<Logger, 'warn'> | undefined;
-  /** The upload's own signal: after an abort, the upload stays on record anyway. */
-  readonly signal: AbortSignal;
-}
-
-/**
- * Cleans up after a failed upload.
- *
- * @returns the error to throw. It is retriable if the cleanup failed, because the upload stays on record, and its
- * discard repeats the cleanup
- */
-export async function cleanUpAfter(
-  error: unknown,
-  { provider, imageId, logger, signal }: FailedUpload,
-  remove: (signal: AbortSignal) => Promise<void>,
-): Promise<unknown> {
-  try {
-    await remove(AbortSignal.timeout(CLEANUP_TIME));
-    return error;
-  } catch (failure) {
-    const subject = `provider ${provider}: upload of image ${imageId}`;
-    const details = { error: failure };
-    logger?.warn(
-      `${subject}: the cleanup after its failure failed and is repeated: ${String(failure)}`,
-      details,
-    );
-    if (signal.aborted) return error;
-    if (!(error instanceof CloudError)) {
-      const reason = `${error instanceof Error ? error.message : String(error)}; its cleanup also failed`;
-      return new CloudError('image-failed', subject, reason, { cause: error });
-    }
-    error.retriable = true;
-    return error;
-  }
 }

@@ -41,7 +41,8 @@ export { UploadRecords } from './cloud/upload-records.ts';
 export {
   CloudError,
   type CloudErrorCode,
-  cleanUpAfter,
+  type CloudErrorOptions,
+  cloudError,
   type RemedyTable,
   remedyFor,
   unlessAbsent,

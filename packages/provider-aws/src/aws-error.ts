@@ -1,6 +1,7 @@
 import {
   CloudError,
   type CloudErrorCode,
+  cloudError,
   noResponse,
   type RemedyTable,
   remedyFor,
@@ -60,5 +61,5 @@ export function awsError(subject: string, error: unknown): Error {
   if (known === undefined && status === 0) return noResponse(subject, error);
   const code = known ?? (status >= 500 ? 'service-unavailable' : 'bad-request');
   const reason = `${message} (${name})`;
-  return new CloudError(code, subject, reason, { cause: error, ...remedyFor(reason, PROTECTIONS) });
+  return cloudError(code, subject, reason, { cause: error, ...remedyFor(reason, PROTECTIONS) });
 }

@@ -42,6 +42,7 @@ export interface AwsProviderOptions {
 
 /** A provider that keeps images as AMIs in EC2. The external id is the AMI's. */
 export class AwsProvider extends CloudImages<Image, typeof UPLOAD> {
+  protected override readonly listsMayLag = true;
   readonly #options: AwsProviderOptions;
   readonly #session: AwsSession;
   readonly #bases: SnapshotBases;

@@ -1,7 +1,7 @@
 import type { EBS } from '@aws-sdk/client-ebs';
 import type { EC2 } from '@aws-sdk/client-ec2';
 import type { S3 } from '@aws-sdk/client-s3';
-import { CloudError, HttpAgent, type ListOptions, listAll } from '@nodepool-builder/image-builder/module-kit';
+import { cloudError, HttpAgent, type ListOptions, listAll } from '@nodepool-builder/image-builder/module-kit';
 import type { BuildHandler } from '@smithy/types';
 import { awsError } from './aws-error.ts';
 import { CHECK_PLACE, checkResponse, EBS_START, EC2_START, S3_START } from './check-response.ts';
@@ -89,7 +89,7 @@ export class AwsRegion {
       const page = await this.call(task, signal, (options) => request(next, options));
       const entries = items(page);
       if (entries !== undefined) return { entries, next: page.NextToken };
-      throw new CloudError('invalid-answer', subject, 'the response lacks the list');
+      throw cloudError('invalid-answer', subject, 'the response lacks the list');
     });
   }
 
@@ -164,7 +164,7 @@ export class AwsSession {
       import('@aws-sdk/client-s3'),
       import('@aws-sdk/credential-providers'),
     ]);
-    if (this.#isClosed) throw new CloudError('connection-failed', this.#subject, 'it is being closed');
+    if (this.#isClosed) throw cloudError('connection-failed', this.#subject, 'it is being closed');
     const agent = new HttpAgent({ keepAlive: true, maxSockets: concurrency });
     const agents = { httpAgent: agent, httpsAgent: agent };
     const chain = {
@@ -200,7 +200,7 @@ export class AwsSession {
       return new AwsRegion(await ec2.config.region(), { ec2, ebs, s3 }, this.options);
     } catch (cause) {
       const reason = 'no region is known; set region-name';
-      throw new CloudError('bad-request', this.#subject, reason, { cause });
+      throw cloudError('bad-request', this.#subject, reason, { cause });
     }
   }
 

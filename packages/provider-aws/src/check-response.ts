@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { CloudError, readBounded, responseMeter } from '@nodepool-builder/image-builder/module-kit';
+import { cloudError, readBounded, responseMeter } from '@nodepool-builder/image-builder/module-kit';
 import type { DeserializeMiddleware, HttpResponse } from '@smithy/types';
 
 /** Root elements of the lists of S3. */
@@ -51,11 +51,7 @@ export function checkResponse<I extends object, O extends object>(
     const isWrong = isPage || start(operation)?.test(body.toString('latin1', 0, 4096)) === false;
     if (!isWrong) return result;
     const shown = body.length === 0 ? 'empty' : `of the type ${JSON.stringify(type.slice(0, 80))}`;
-    throw new CloudError(
-      'invalid-answer',
-      subject,
-      `the response is ${shown}, and AWS sends no such response`,
-    );
+    throw cloudError('invalid-answer', subject, `the response is ${shown}, and AWS sends no such response`);
   };
 }
 

@@ -9,6 +9,7 @@ import type { Snapshot } from '@aws-sdk/client-ec2';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
 import {
   CloudError,
+  cloudError,
   poll,
   RetryPolicy,
   readImageTags,
@@ -235,7 +236,7 @@ async function complete(upload: AwsUpload, id: string, put: BlockDigests): Promi
   const look = async (): Promise<true | undefined> => {
     const snapshot = await describeSnapshot(upload, id);
     if (snapshot?.State === 'error') {
-      throw new CloudError('image-failed', subject, snapshot.StateMessage ?? 'AWS gives no reason');
+      throw cloudError('image-failed', subject, snapshot.StateMessage ?? 'AWS gives no reason');
     }
     return snapshot?.State === 'completed' ? true : undefined;
   };

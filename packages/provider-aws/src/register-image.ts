@@ -1,6 +1,6 @@
 import type { Image, RegisterImageRequest } from '@aws-sdk/client-ec2';
 import type { ClaimRequest, UploadRequest } from '@nodepool-builder/image-builder';
-import { CloudError, cloudImageName, poll } from '@nodepool-builder/image-builder/module-kit';
+import { cloudError, cloudImageName, poll } from '@nodepool-builder/image-builder/module-kit';
 import { imagesWith, listImages, readTags, snapshotsOf, toTags } from './amis.ts';
 import { awsCode } from './aws-error.ts';
 import type { AwsRegion, AwsSession } from './aws-session.ts';
@@ -30,7 +30,7 @@ export async function registerImage(upload: AwsUpload, snapshotId: string): Prom
       if (own !== undefined) return own;
     }
   }
-  throw new CloudError('conflict', `provider ${entry.name}`, `the AMI name ${name} is in use`);
+  throw cloudError('conflict', `provider ${entry.name}`, `the AMI name ${name} is in use`);
 }
 
 /** The AMI with a name, if an earlier request of this upload registered it. A list may not have it yet. */
@@ -97,7 +97,7 @@ async function waitForImage(upload: Distribution, region: AwsRegion, id: string)
     const query = { Owners: ['self'], Filters: [{ Name: 'image-id', Values: [id] }] };
     const [image] = await listImages(region, query, signal);
     if (image?.State === 'failed' || image?.State === 'error' || image?.State === 'invalid') {
-      throw new CloudError('image-failed', subject, image.StateReason?.Message ?? 'AWS gives no reason');
+      throw cloudError('image-failed', subject, image.StateReason?.Message ?? 'AWS gives no reason');
     }
     return image?.State === 'available' ? true : undefined;
   };

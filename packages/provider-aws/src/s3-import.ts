@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import {
-  CloudError,
+  cloudError,
   cloudImageName,
   IMAGE_TAGS,
   metered,
@@ -134,7 +134,7 @@ function formatOf({ entry, request }: AwsUpload): string {
   const name = FORMATS[format];
   if (name !== undefined) return name;
   const reason = `AWS cannot import the format ${format}; set image-type: raw`;
-  throw new CloudError('bad-request', `provider ${entry.name}`, reason);
+  throw cloudError('bad-request', `provider ${entry.name}`, reason);
 }
 
 interface Place {
@@ -238,7 +238,7 @@ async function waitForImport(upload: AwsUpload, describe: () => Promise<TaskStat
     const { id, status, message, result, progress } = await describe();
     if (status === 'completed' && result !== undefined) return result;
     if (status === 'deleted' || status === 'deleting') {
-      throw new CloudError('image-failed', `${subject} (${id})`, message ?? 'AWS gives no reason');
+      throw cloudError('image-failed', `${subject} (${id})`, message ?? 'AWS gives no reason');
     }
     report({ done: Number(progress ?? 0), total: 100 });
     return undefined;

@@ -1,6 +1,6 @@
 import {
-  CloudError,
   type CloudErrorCode,
+  cloudError,
   type RemedyTable,
   remedyFor,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -70,18 +70,18 @@ export function azureError(subject: string, error: unknown): unknown {
   const reason = (text: string): string => withoutSecrets(firstParagraph(text));
   if (IDENTITY_ERRORS.has(name)) {
     const isPassing = ENTRA_FAILED.test(message) || statusCode === 429 || Number(statusCode) >= 500;
-    return new CloudError(isPassing ? 'service-unavailable' : 'auth-failed', subject, reason(message));
+    return cloudError(isPassing ? 'service-unavailable' : 'auth-failed', subject, reason(message));
   }
   if (message.startsWith(OPERATION_FAILED)) {
     const text = message.slice(OPERATION_FAILED.length);
-    return new CloudError(isQuota(text) ? 'quota-exceeded' : 'image-failed', subject, reason(text));
+    return cloudError(isQuota(text) ? 'quota-exceeded' : 'image-failed', subject, reason(text));
   }
   if (name !== 'RestError') return error;
   const azureCode = typeof code === 'string' ? code : '';
   const shown = azureCode === '' || message.includes(azureCode) ? message : `${azureCode}: ${message}`;
-  if (typeof statusCode !== 'number') return new CloudError('connection-failed', subject, reason(shown));
+  if (typeof statusCode !== 'number') return cloudError('connection-failed', subject, reason(shown));
   const remedy = remedyFor(shown, PROTECTIONS);
-  return new CloudError(codeOf(statusCode, azureCode, message), subject, reason(shown), remedy);
+  return cloudError(codeOf(statusCode, azureCode, message), subject, reason(shown), remedy);
 }
 
 function codeOf(status: number, code: string, message: string): CloudErrorCode {

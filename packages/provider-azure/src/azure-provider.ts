@@ -8,10 +8,10 @@ import type {
 } from '@nodepool-builder/image-builder';
 import {
   type CheckOptions,
-  CloudError,
   type CloudImage,
   CloudImages,
   type CloudUpload,
+  cloudError,
   type UploadPart,
   UploadRecords,
   unlessAbsent,
@@ -59,6 +59,7 @@ interface Cloud {
  * Resource Manager.
  */
 export class AzureProvider extends CloudImages<StoredImage, typeof RECORD> {
+  protected override readonly listsMayLag = true;
   readonly #options: AzureProviderOptions;
   /** Ids of images that this process made, by the upload: a list may not show them yet. */
   readonly #made = new Map<string, string>();
@@ -104,7 +105,7 @@ export class AzureProvider extends CloudImages<StoredImage, typeof RECORD> {
     const { 'gallery-name': gallery, tags } = this.#options.entry;
     if (planImage(this.name, request, tags).architecture !== 'Arm64' || gallery !== undefined) return;
     const subject = `provider ${this.name}: upload of image ${request.imageId}`;
-    throw new CloudError('bad-request', subject, 'a managed image cannot be of Arm64; set gallery-name');
+    throw cloudError('bad-request', subject, 'a managed image cannot be of Arm64; set gallery-name');
   }
 
   protected async makeImage(running: CloudUpload): Promise<UploadResult> {

@@ -2,6 +2,7 @@ import type { ComputeManagementClient } from '@azure/arm-compute';
 import type { TokenCredential } from '@azure/identity';
 import {
   CloudError,
+  cloudError,
   HttpClient,
   listAll,
   parseJson,
@@ -88,7 +89,7 @@ export class AzureSession {
     const subject = `provider ${options.name}: credentials`;
     const credential = await account.credential().catch((error: unknown) => {
       if (error instanceof CloudError) throw error;
-      throw new CloudError('auth-failed', subject, error instanceof Error ? error.message : String(error));
+      throw cloudError('auth-failed', subject, error instanceof Error ? error.message : String(error));
     });
     const endpoint = endpointOf(account);
     const isPlain = endpoint.startsWith('http:');
@@ -140,7 +141,7 @@ export class AzureSession {
           signal,
           (abortSignal) => work(this.#client, { abortSignal, updateIntervalInMs: pollInterval * 1000 }),
           () => {
-            throw new CloudError('image-timeout', subject, `no end after ${seconds} s`);
+            throw cloudError('image-timeout', subject, `no end after ${seconds} s`);
           },
         ),
       );
@@ -170,7 +171,7 @@ export class AzureSession {
         } catch (error) {
           // The SDK reads the list before it checks that there is one.
           if (!(error instanceof TypeError)) throw error;
-          throw new CloudError('invalid-answer', subject, 'the response lacks the list');
+          throw cloudError('invalid-answer', subject, 'the response lacks the list');
         }
       });
       return { entries: page, next: page.continuationToken };

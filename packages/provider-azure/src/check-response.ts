@@ -1,4 +1,4 @@
-import { atOrigin, CloudError, responseMeter } from '@nodepool-builder/image-builder/module-kit';
+import { atOrigin, cloudError, responseMeter } from '@nodepool-builder/image-builder/module-kit';
 
 /** The part of a request of the SDK that the policy reads and changes. */
 interface PolicyRequest {
@@ -46,10 +46,10 @@ export function checkResponse(subject: string, endpoint: string): Policy {
         meter.add(body?.length ?? 0);
         const isSuccess = status >= 200 && status < 300;
         if (!isSuccess || !body || /^\s*\{/.test(body)) return response;
-        throw new CloudError('invalid-answer', subject, 'the response is not JSON of Resource Manager');
+        throw cloudError('invalid-answer', subject, 'the response is not JSON of Resource Manager');
       } catch (error) {
         if (!tooLong.signal.aborted) throw error;
-        throw new CloudError('response-too-large', subject, meter.reason);
+        throw cloudError('response-too-large', subject, meter.reason);
       }
     },
   };

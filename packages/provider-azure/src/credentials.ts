@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { TokenCredential } from '@azure/identity';
-import { CloudError, JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { cloudError, JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { type AgentPolicy, agentPolicy } from './agent-policy.ts';
 import type { AzureCloudName } from './azure-session.ts';
 
@@ -139,7 +139,7 @@ async function openCredential(
     case 'azure-powershell':
       return new identity.AzurePowerShellCredential(common);
     default:
-      throw new CloudError(
+      throw cloudError(
         'auth-failed',
         'credentials',
         `azure-credential has the unknown value ${String(kind)}`,

@@ -6,6 +6,7 @@ import {
   asImageError,
   CloudError,
   type CloudUpload,
+  cloudError,
   poll,
   portion,
   readImageTags,
@@ -121,7 +122,7 @@ async function refuseOther({ entry, plan, disks, signal }: ImageUpload, disk: Up
   const now = await disks.get(disk.name, signal);
   if (now?.uniqueId === disk.uniqueId) return;
   const subject = `provider ${entry.name}: upload of image ${plan.request.imageId}`;
-  throw new CloudError('conflict', subject, `another process has replaced disk ${disk.name}`);
+  throw cloudError('conflict', subject, `another process has replaced disk ${disk.name}`);
 }
 
 /** The complete image of the upload. Waits for one that is being created, and deletes one that failed. */
@@ -136,14 +137,14 @@ async function settledImage(upload: ImageUpload, disk?: UploadDisk): Promise<Sto
     if (image === undefined) return { image };
     if (!isOf(image, entry.name, plan.request.uploadId)) {
       const reason = `${image.id} exists, and is not of this upload; delete or rename it`;
-      throw new CloudError('conflict', subject, reason);
+      throw cloudError('conflict', subject, reason);
     }
     if (image.state === 'Succeeded') return { image };
     if (!SETTLING.includes(image.state)) await images.delete(image.id, signal);
     return undefined;
   };
   const onTimeout = (): Error =>
-    new CloudError('image-timeout', subject, `${last?.id} is still ${last?.state} after ${timeout} s`);
+    cloudError('image-timeout', subject, `${last?.id} is still ${last?.state} after ${timeout} s`);
   return (await poll(look, { timeout, interval, signal, onTimeout })).image;
 }
 

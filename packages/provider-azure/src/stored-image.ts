@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { ImageFilter, UploadRequest } from '@nodepool-builder/image-builder';
 import {
-  CloudError,
   type CloudImage,
+  cloudError,
   cloudImage,
   cloudImageName,
   fileTags,
@@ -124,7 +124,7 @@ export function planImage(
     const reason = tagFault(name, value);
     if (reason === undefined) continue;
     const subject = `provider ${provider}: upload of image ${request.imageId}`;
-    throw new CloudError(
+    throw cloudError(
       'bad-request',
       subject,
       `"${name}" cannot be a tag in Azure: ${reason}; correct meta or tags`,

@@ -1,6 +1,6 @@
 import type { Disk } from '@azure/arm-compute';
 import {
-  CloudError,
+  cloudError,
   readImageTags,
   type UploadPart,
   unlessAbsent,
@@ -111,11 +111,7 @@ export class UploadDisks {
       importTimeout(this.#entry),
     );
     if (url !== undefined) return url;
-    throw new CloudError(
-      'image-failed',
-      `provider ${this.#session.name}: ${request}`,
-      'the answer has no URL',
-    );
+    throw cloudError('image-failed', `provider ${this.#session.name}: ${request}`, 'the answer has no URL');
   }
 
   /** Ends access. After that the disk is complete. */

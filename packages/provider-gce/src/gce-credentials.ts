@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import {
-  CloudError,
+  cloudError,
   HttpAgent,
   readBounded,
   responseMeter,
@@ -86,7 +86,7 @@ export class GceCredentials extends GoogleAuth {
     const arrayBuffer = async (): Promise<Uint8Array> => {
       const body = await readBounded((stream ?? []) as unknown as AsyncIterable<Uint8Array>, meter);
       if (!isSuccess || status === 204 || /^\s*\{/.test(body.toString('latin1', 0, 100))) return body;
-      throw new CloudError('invalid-answer', this.#subject, 'the response is not JSON of Compute Engine');
+      throw cloudError('invalid-answer', this.#subject, 'the response is not JSON of Compute Engine');
     };
     return Object.assign(response, { arrayBuffer });
   }
@@ -103,7 +103,7 @@ export class GceCredentials extends GoogleAuth {
     await client.getAccessToken().catch((error: Error & { readonly status?: number }) => {
       if (error.status !== 404) throw error;
       const reason = `the server of tokens responds with status 404: ${error.message}`;
-      throw new CloudError('auth-failed', this.#subject, reason);
+      throw cloudError('auth-failed', this.#subject, reason);
     });
   }
 
@@ -148,11 +148,11 @@ export class GceCredentials extends GoogleAuth {
       return await this._getApplicationCredentialsFromFilePath(path).catch((error: unknown) => {
         // A message of JSON.parse would quote the file.
         const reason = error instanceof SyntaxError ? 'it is not JSON' : (error as Error).message;
-        throw new CloudError('bad-request', 'credentials', `"${path}" cannot be used: ${reason}`);
+        throw cloudError('bad-request', 'credentials', `"${path}" cannot be used: ${reason}`);
       });
     }
     const reason = `"${path}" has credentials of the type "${type}" or lacks a part of them; use a key of a service account, or workload identity federation`;
-    throw new CloudError('bad-request', 'credentials', reason);
+    throw cloudError('bad-request', 'credentials', reason);
   }
 }
 
@@ -187,11 +187,11 @@ async function versionOf(path: string): Promise<string | undefined> {
 function parseCredentials(path: string, text: unknown): CredentialsFile {
   if (typeof text !== 'string') {
     const { message } = Object(text) as Error;
-    throw new CloudError('bad-request', 'credentials', `"${path}" cannot be read: ${message}`);
+    throw cloudError('bad-request', 'credentials', `"${path}" cannot be read: ${message}`);
   }
   try {
     return Object(JSON.parse(text)) as CredentialsFile;
   } catch {
-    throw new CloudError('bad-request', 'credentials', `"${path}" is not JSON`);
+    throw cloudError('bad-request', 'credentials', `"${path}" is not JSON`);
   }
 }

@@ -3,6 +3,7 @@ import { ImageError } from '@nodepool-builder/image-builder';
 import {
   CloudError,
   type CloudErrorCode,
+  cloudError,
   noResponse,
   type RemedyTable,
   remedyFor,
@@ -102,11 +103,11 @@ export function googleError(subject: string, error: unknown, credentials: string
     return refused(subject, `${credentials} are refused: ${why}`);
   }
   if (problem !== undefined) {
-    return new CloudError('service-unavailable', subject, withoutSecrets(`no token: ${why}`));
+    return cloudError('service-unavailable', subject, withoutSecrets(`no token: ${why}`));
   }
   const { code = 0, message, errors, reason } = error as SdkError;
   if (MISMATCHES.includes(code) || error instanceof RangeError) {
-    return new CloudError('image-failed', subject, 'the object is not what was sent', { cause: error });
+    return cloudError('image-failed', subject, 'the object is not what was sent', { cause: error });
   }
   const reasons = [reason, ...(errors ?? []).map((one) => one.reason), message].join(' ');
   const number = typeof code === 'number' ? (GRPC[code] ?? code) : Number(code) || 0;
@@ -115,13 +116,13 @@ export function googleError(subject: string, error: unknown, credentials: string
   if (number === 401) return refused(subject, `${credentials} are refused: ${message}`);
   const byStatus = STATUSES[number] ?? (number >= 500 ? 'service-unavailable' : 'bad-request');
   const meant = number === 403 || number === 429 || number === 0 ? (known ?? byStatus) : byStatus;
-  return new CloudError(meant, subject, message, { cause: error, ...remedyFor(reasons, PROTECTIONS) });
+  return cloudError(meant, subject, message, { cause: error, ...remedyFor(reasons, PROTECTIONS) });
 }
 
 /** The SDK's error has the request with its secrets, so it is not the cause. */
 function refused(subject: string, reason: string): CloudError {
   const remedy = { remedy: REMEDY, ...remedyFor(reason, REMEDIES) };
-  return new CloudError('auth-failed', subject, withoutSecrets(reason), remedy);
+  return cloudError('auth-failed', subject, withoutSecrets(reason), remedy);
 }
 
 /** Why a token endpoint issues no token (RFC 6749, 5.2). The SDK nests its errors. */
@@ -155,7 +156,7 @@ export function operationError(subject: string, operation: Operation): CloudErro
   const byStatus = status === 403 || status === 429 ? STATUSES[status] : undefined;
   const meant = BY_WEIGHT.find((code) => codes.includes(code)) ?? byStatus ?? 'image-failed';
   const reasons = failures.length > 0 ? failures.map(describe).join('; ') : `${httpErrorMessage} (${status})`;
-  return new CloudError(meant, subject, reasons, remedyFor(reasons, PROTECTIONS));
+  return cloudError(meant, subject, reasons, remedyFor(reasons, PROTECTIONS));
 }
 
 function codeOf(reasons: typeof REASONS, text: string): CloudErrorCode | undefined {

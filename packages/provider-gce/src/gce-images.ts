@@ -1,6 +1,6 @@
 import type { protos } from '@google-cloud/compute';
 import {
-  CloudError,
+  cloudError,
   IMAGE_TAGS,
   listAll,
   poll,
@@ -83,7 +83,7 @@ export async function listImages(
     });
     // An empty list has no items.
     if (page?.kind === 'compute#imageList') return { entries, next: page.nextPageToken };
-    throw new CloudError('invalid-answer', subject, 'the response is not a list of images');
+    throw cloudError('invalid-answer', subject, 'the response is not a list of images');
   });
 }
 
@@ -128,7 +128,7 @@ async function waitForChange(
     return hasEnded && (await isVisible()) ? true : undefined;
   };
   const onTimeout = (): Error =>
-    new CloudError('image-timeout', session.subject(task), `not done after ${CHANGE_TIME} s`);
+    cloudError('image-timeout', session.subject(task), `not done after ${CHANGE_TIME} s`);
   await poll(isDone, { timeout: CHANGE_TIME, interval, signal, onTimeout });
 }
 

@@ -40,6 +40,7 @@ export interface GceProviderOptions {
 
 /** A provider that keeps images in Compute Engine. The external id is the image's name. */
 export class GceProvider extends CloudImages<Image, typeof UPLOAD> {
+  protected override readonly listsMayLag = true;
   readonly #options: GceProviderOptions;
   readonly #session: GceSession;
 

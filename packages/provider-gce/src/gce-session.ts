@@ -5,6 +5,7 @@ import type { Logger } from '@nodepool-builder/image-builder';
 import {
   CloudError,
   type CloudErrorCode,
+  cloudError,
   RetryPolicy,
   unlessAborted,
   withTimeout,
@@ -86,7 +87,7 @@ export class GceSession {
         },
       });
     return await withTimeout(timeLimit, signal, run, () => {
-      throw new CloudError('connection-failed', this.subject(task), `no answer within ${timeLimit} s${last}`);
+      throw cloudError('connection-failed', this.subject(task), `no answer within ${timeLimit} s${last}`);
     });
   }
 

@@ -8,6 +8,7 @@ import {
   atOrigin,
   type BandwidthLimit,
   CloudError,
+  cloudError,
   dataExtents,
   metered,
   poll,
@@ -90,7 +91,7 @@ async function objectOf(
   signal.throwIfAborted();
   const { 'bucket-name': bucket } = entry;
   if (bucket === undefined) {
-    throw new CloudError('bad-request', `provider ${entry.name}`, 'an upload needs the key bucket-name');
+    throw cloudError('bad-request', `provider ${entry.name}`, 'an upload needs the key bucket-name');
   }
   const { storage } = await session.open();
   return storage.bucket(bucket).file(`${OBJECTS}${encodeURIComponent(uploadId)}.tar.gz`);
@@ -206,7 +207,7 @@ async function createImage(upload: GceUpload, record: UploadRecord): Promise<str
       if (taggedImage(existing?.description)?.uploadId === uploadId) return name;
     }
   }
-  throw new CloudError('conflict', `provider ${entry.name}`, `an image ${first} of somebody else exists`);
+  throw cloudError('conflict', `provider ${entry.name}`, `an image ${first} of somebody else exists`);
 }
 
 /** An id as a UUID that is always the same for one name. */
@@ -236,8 +237,8 @@ async function waitForImage(upload: GceUpload, name: string, record: UploadRecor
   const isReady = async (): Promise<true | undefined> => {
     const isDone = operation === undefined || (await isOperationDone(upload, operation, task));
     const image = await getImage(upload, name);
-    if (image === undefined && isDone) throw new CloudError('image-failed', subject, 'it is gone');
-    if (image?.status === 'FAILED') throw new CloudError('image-failed', subject, 'its status is FAILED');
+    if (image === undefined && isDone) throw cloudError('image-failed', subject, 'it is gone');
+    if (image?.status === 'FAILED') throw cloudError('image-failed', subject, 'its status is FAILED');
     return image?.status === 'READY' ? true : undefined;
   };
   const timeout = entry['image-import-timeout'] ?? 3600;

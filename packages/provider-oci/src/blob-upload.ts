@@ -1,7 +1,11 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { type BandwidthLimit, CloudError, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import {
+  type BandwidthLimit,
+  CloudError,
+  cloudError,
+  unlessAbsent,
+} from '@nodepool-builder/image-builder/module-kit';
 import { digestOf, type Registry } from './registry.ts';
-import { RegistryError } from './registry-error.ts';
 
 /** Digest and length of a blob. */
 export interface Blob {
@@ -67,7 +71,7 @@ export async function uploadBlob(upload: BlobUpload): Promise<Blob> {
       if (!isRefused && !(error instanceof UploadLostError)) throw error;
       if (!isRefused && restarts >= RESTARTS) {
         const reason = `the registry lost the upload ${restarts + 1} times: ${error.message}`;
-        throw new CloudError('service-unavailable', `${registry.subject}: upload of a blob`, reason);
+        throw cloudError('service-unavailable', `${registry.subject}: upload of a blob`, reason);
       }
       // The registry may have the upload, with other bytes than ours.
       if (session !== undefined) await cancelUpload(registry, session.location.href, signal);
@@ -114,7 +118,7 @@ export async function cancelUpload(registry: Registry, location: string, signal:
   } catch (error) {
     // Cancelling is optional, and Distribution permits it only to accounts that may delete: a registry forgets an upload
     // that is not continued.
-    if (!(error instanceof RegistryError) || ![400, 401, 403, 405].includes(error.status)) throw error;
+    if (!(error instanceof CloudError) || ![400, 401, 403, 405].includes(error.status ?? 0)) throw error;
   }
 }
 
@@ -151,7 +155,7 @@ async function start(
   });
   const { location } = headers;
   if (location === undefined) {
-    throw new CloudError('bad-request', `${registry.subject}: POST upload`, 'the answer has no Location');
+    throw cloudError('bad-request', `${registry.subject}: POST upload`, 'the answer has no Location');
   }
   return {
     location: registry.resolve(location),
@@ -207,7 +211,7 @@ function offsetOf(range: string | undefined): number {
 
 /** Whether an error says that the registry does not know the upload, or not as far as we do. */
 function isLost(error: unknown): boolean {
-  return error instanceof RegistryError && (error.status === 404 || error.status === 416);
+  return error instanceof CloudError && (error.status === 404 || error.status === 416);
 }
 
 async function sendAll(upload: BlobUpload, session: Session): Promise<Blob> {
@@ -296,7 +300,7 @@ async function patch(
  * same length.
  */
 function isTooLong(error: unknown, { length }: Buffer, { offset, smallestChunk }: Session): boolean {
-  if (!(error instanceof RegistryError) || ![413, 416].includes(error.status)) return false;
+  if (!(error instanceof CloudError) || ![413, 416].includes(error.status ?? 0)) return false;
   return offset === 0 && length > Math.max(SHORT_CHUNK, smallestChunk);
 }
 
@@ -311,7 +315,7 @@ async function finish({ registry, signal }: BlobUpload, session: Session, { dige
       } catch (error) {
         if (isLost(error)) throw new UploadLostError((error as Error).message);
         // Bytes of another process: those of an earlier release of the compressor, or of a file that changed.
-        const isOther = error instanceof RegistryError && error.status === 400 && session.isDoubtful;
+        const isOther = error instanceof CloudError && error.status === 400 && session.isDoubtful;
         throw isOther ? new UploadLostError(error.message) : error;
       }
     },

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CloudError, errnoOf, JsonReader, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
+import { cloudError, errnoOf, JsonReader, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
 import type { RepositoryName } from './oci-settings.ts';
 
 /** Credentials for a registry: a name and a password, or a token that buys tokens. */
@@ -72,7 +72,7 @@ async function readAuthFile(path: string, subject: string): Promise<AuthFile | u
     return text === undefined ? undefined : AUTH_FILE.parse(text);
   } catch (error) {
     const reason = errnoOf(error) ?? (error as Error).message;
-    throw new CloudError('auth-failed', `${subject}: ${path}`, `it cannot be read: ${reason}`);
+    throw cloudError('auth-failed', `${subject}: ${path}`, `it cannot be read: ${reason}`);
   }
 }
 
@@ -106,7 +106,7 @@ function readAuth(entry: unknown, subject: string): NonNullable<ReturnType<(type
   try {
     return AUTH.check(entry ?? null) ?? {};
   } catch (error) {
-    throw new CloudError('auth-failed', subject, `it cannot be read: ${(error as Error).message}`);
+    throw cloudError('auth-failed', subject, `it cannot be read: ${(error as Error).message}`);
   }
 }
 
@@ -131,8 +131,7 @@ function split(text: string): Credentials | undefined {
 /** Asks a program of docker, `docker-credential-<name> get`. The password comes on its standard output. */
 async function askHelper(name: string, server: string, subject: string): Promise<Credentials | undefined> {
   const program = `docker-credential-${name}`;
-  if (!/^[\w.-]+$/.test(name))
-    throw new CloudError('auth-failed', subject, `"${name}" cannot name a program`);
+  if (!/^[\w.-]+$/.test(name)) throw cloudError('auth-failed', subject, `"${name}" cannot name a program`);
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const child = execFile(program, ['get'], { timeout: 30_000 }, (error, stdout) => {
     if (error === null) return resolve(stdout);
@@ -140,7 +139,7 @@ async function askHelper(name: string, server: string, subject: string): Promise
     if (/credentials not found/i.test(stdout)) return resolve('{}');
     const reason =
       errnoOf(error) === 'ENOENT' ? 'it is not installed' : `it ended with ${error.code ?? error.signal}`;
-    return reject(new CloudError('auth-failed', `${subject}: ${program}`, reason));
+    return reject(cloudError('auth-failed', `${subject}: ${program}`, reason));
   });
   child.stdin?.on('error', () => {}); // it may end without reading
   child.stdin?.end(server);
@@ -153,7 +152,7 @@ function readAnswer(text: string, subject: string): ReturnType<(typeof HELPER_AN
   try {
     return HELPER_ANSWER.parse(text);
   } catch (error) {
-    throw new CloudError('auth-failed', subject, `its answer cannot be read: ${(error as Error).message}`);
+    throw cloudError('auth-failed', subject, `its answer cannot be read: ${(error as Error).message}`);
   }
 }
 

@@ -9,10 +9,10 @@ import {
 } from '@nodepool-builder/image-builder';
 import {
   type CheckOptions,
-  CloudError,
   type CloudImage,
   CloudImages,
   type CloudUpload,
+  cloudError,
   foreignImage,
   type ImageKey,
   signalOf,
@@ -74,7 +74,7 @@ export class OciProvider extends CloudImages<OciImage | undefined, typeof UPLOAD
     const tag = externalId.slice(prefix.length);
     if (!externalId.startsWith(prefix) || !TAG.test(tag)) {
       const reason = `${JSON.stringify(externalId)} is not a tag of ${this.#options.entry.repository}; list shows the ids`;
-      throw new CloudError('bad-request', `provider ${this.name}`, reason);
+      throw cloudError('bad-request', `provider ${this.name}`, reason);
     }
     const manifest = await this.#registry.manifest(tag, signal);
     if (manifest === undefined) return undefined;
@@ -144,9 +144,9 @@ export class OciProvider extends CloudImages<OciImage | undefined, typeof UPLOAD
   }
 
   protected override async listParts(): Promise<readonly UploadPart[]> {
-    return (await this.records.all()).map(({ changed, ...record }) => {
-      const { 'upload-id': uploadId } = record;
-      const tag = tagOf(imageOf({ changed, ...record }));
+    return (await this.records.all()).map((record) => {
+      const { 'upload-id': uploadId, changed } = record;
+      const tag = tagOf(imageOf(record));
       return {
         uploadId,
         subject: `upload of ${this.#externalId(tag)} (unfinished)`,
@@ -173,7 +173,7 @@ export class OciProvider extends CloudImages<OciImage | undefined, typeof UPLOAD
     const repository = parseRepository(entry.repository);
     if (repository === undefined) {
       const reason = `"${entry.repository}" is not the name of a repository with its registry`;
-      throw new CloudError('bad-request', `provider ${entry.name}`, reason);
+      throw cloudError('bad-request', `provider ${entry.name}`, reason);
     }
     return new Registry({ ...registry, retry, name: entry.name, repository, caFile: entry['ca-file'] });
   }

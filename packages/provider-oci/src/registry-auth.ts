@@ -1,11 +1,11 @@
 import {
-  CloudError,
+  cloudError,
   type HttpClient,
   JsonReader,
   noResponse,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { Credentials } from './credentials.ts';
-import { RegistryError } from './registry-error.ts';
+import { registryError } from './registry-error.ts';
 
 /** What a registry asks for in the header `WWW-Authenticate`. */
 export interface Challenge {
@@ -59,7 +59,7 @@ export async function authorize(request: AuthRequest): Promise<string> {
     challenge === undefined
       ? 'the registry refuses the request, and asks for credentials of an unknown kind'
       : 'the registry wants a name and a password, and no auth-file has them';
-  throw new CloudError('auth-failed', subject, reason);
+  throw cloudError('auth-failed', subject, reason);
 }
 
 function basicHeader({ username, password }: Credentials = {}): string | undefined {
@@ -73,7 +73,7 @@ async function fetchToken(
 ): Promise<string> {
   const url = URL.parse(realm);
   if (url === null || (registry.protocol === 'https:' && url.protocol !== 'https:')) {
-    throw new CloudError('auth-failed', subject, 'the registry names a token service without TLS, or none');
+    throw cloudError('auth-failed', subject, 'the registry names a token service without TLS, or none');
   }
   const query = { ...(service && { service }), ...(scope && { scope }) };
   const basic = basicHeader(credentials);
@@ -100,21 +100,21 @@ async function fetchToken(
     throw noResponse(what, error);
   });
   if (answer.status !== 200) {
-    const error = new RegistryError(what, answer);
+    const error = registryError(what, answer);
     if (error.code !== 'not-found') throw error;
     // The image is not missing because its registry names a wrong token service.
-    throw new CloudError('auth-failed', what, error.message, { remedy: 'check the registry that names it' });
+    throw cloudError('auth-failed', what, error.message, { remedy: 'check the registry that names it' });
   }
   const { token, access_token: accessToken } = readToken(answer.body, what);
   const found = token || accessToken;
   if (found) return found;
-  throw new CloudError('auth-failed', what, 'the answer has no token');
+  throw cloudError('auth-failed', what, 'the answer has no token');
 }
 
 function readToken(body: string, subject: string): ReturnType<(typeof TOKEN)['parse']> {
   try {
     return TOKEN.parse(body);
   } catch (error) {
-    throw new CloudError('service-unavailable', subject, (error as Error).message);
+    throw cloudError('service-unavailable', subject, (error as Error).message);
   }
 }

@@ -2,6 +2,7 @@ import type { HttpAnswer } from '@nodepool-builder/image-builder/module-kit';
 import {
   CloudError,
   type CloudErrorCode,
+  cloudError,
   type RemedyTable,
   remedyFor,
   retryAfterSeconds,
@@ -41,31 +42,30 @@ const REMEDIES: Readonly<Record<string, string>> = {
   'DELETE 403': 'give the credentials the permission to delete',
 };
 
-/** An error that a registry answered. */
-export class RegistryError extends CloudError {
-  readonly status: number;
-  /** Seconds, of the header. */
-  readonly retryAfter: number | undefined;
-
-  /**
-   * @param subject the provider and the request: `provider oci: GET ci/images:debian-1`
-   * @param method of the request
-   */
-  constructor(subject: string, { status, headers, body }: HttpAnswer, method = 'GET') {
-    const { code = '', message = '' } = firstError(body) ?? {};
-    const reason = `${message || `status ${status}`}${code && ` (${code})`}`;
-    const known = codeOf(status, code, message);
-    const remedy = known === 'quota-exceeded' ? undefined : REMEDIES[`${method} ${status}`];
-    super(known, subject, reason, { ...(remedy && { remedy }), ...remedyFor(reason, PROTECTIONS) });
-    this.status = status;
-    this.retryAfter = retryAfterSeconds(headers['retry-after'], Date.now());
-  }
+/**
+ * Translates the response of a registry into an error.
+ *
+ * @param subject the provider and the request: `provider oci: GET ci/images:debian-1`
+ * @param method of the request
+ */
+export function registryError(
+  subject: string,
+  { status, headers, body }: HttpAnswer,
+  method = 'GET',
+): CloudError {
+  const { code = '', message = '' } = firstError(body) ?? {};
+  const reason = `${message || `status ${status}`}${code && ` (${code})`}`;
+  const known = codeOf(status, code, message);
+  const remedy = known === 'quota-exceeded' ? undefined : REMEDIES[`${method} ${status}`];
+  const retryAfter = retryAfterSeconds(headers['retry-after'], Date.now());
+  const remedies = { ...(remedy && { remedy }), ...remedyFor(reason, PROTECTIONS) };
+  return cloudError(known, subject, reason, { status, retryAfter, ...remedies });
 }
 
 /** The registry permits no deletions. */
 export class DeletionForbiddenError extends CloudError {
-  constructor(subject: string, cause: RegistryError) {
-    super('bad-request', subject, 'the registry forbids deletions; permit them in its configuration', {
+  constructor(subject: string, cause: CloudError) {
+    super('bad-request', `${subject}: the registry forbids deletions; permit them in its configuration`, {
       cause,
     });
   }

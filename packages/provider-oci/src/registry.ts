@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import {
   atOrigin,
   CloudError,
+  cloudError,
   HttpAgent,
   type HttpAnswer,
   HttpClient,
@@ -20,7 +21,7 @@ import {
 import type { Credentials } from './credentials.ts';
 import type { RepositoryName } from './oci-settings.ts';
 import { authorize, type Challenge, parseChallenge } from './registry-auth.ts';
-import { DeletionForbiddenError, RegistryError } from './registry-error.ts';
+import { DeletionForbiddenError, registryError } from './registry-error.ts';
 
 /** Seconds for one request: a chunk may travel slowly. */
 const TIMEOUT = 600;
@@ -108,20 +109,20 @@ export class Registry {
       // A redirect to a storage tells that a blob is there.
       if (answer.status < 300 || (answer.status < 400 && request.method === 'HEAD')) return answer;
       if (answer.status >= 400) {
-        const error = new RegistryError(`${this.subject}: ${task}`, answer, request.method);
+        const error = registryError(`${this.subject}: ${task}`, answer, request.method);
         // Nothing is missing because a web page says so.
         if (answer.status !== 404 || !/^\s*</.test(answer.body)) throw error;
         throw this.#invalid(task, 'the response with status 404 is a web page');
       }
       const target = URL.parse(answer.headers.location ?? '', url.href)?.origin ?? 'nowhere';
       const reason = `${url.origin} redirects to ${target}; correct repository or endpoint`;
-      throw new CloudError('bad-request', `${this.subject}: ${task}`, reason);
+      throw cloudError('bad-request', `${this.subject}: ${task}`, reason);
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof CloudError || !(error instanceof Error)) throw error;
       const { message, kind } = networkFailure(error);
       if (kind === 'body-too-long') {
-        throw new CloudError('response-too-large', `${this.subject}: ${task}`, message, { cause: error });
+        throw cloudError('response-too-large', `${this.subject}: ${task}`, message, { cause: error });
       }
       const { host: from } = this.#options.endpoint;
       throw noResponse(`${this.subject}: ${task}`, error, { from, remedies: REMEDIES });
@@ -163,7 +164,7 @@ export class Registry {
     try {
       await this.request(request).catch(unlessAbsent);
     } catch (error) {
-      if (!(error instanceof RegistryError) || error.status !== 405) throw error;
+      if (!(error instanceof CloudError) || error.status !== 405) throw error;
       throw new DeletionForbiddenError(`${this.subject}: ${request.task}`, error);
     }
   }
@@ -205,7 +206,7 @@ export class Registry {
     if (url !== null && (url.protocol === 'https:' || url.protocol === endpoint.protocol)) return url;
     const reason = `the registry names a location without TLS, ${url?.origin ?? 'which is no URL'}`;
     const remedy = 'correct the host in its configuration, or X-Forwarded-Proto of its proxy';
-    throw new CloudError('bad-request', this.subject, `${reason}; ${remedy}`);
+    throw cloudError('bad-request', this.subject, `${reason}; ${remedy}`);
   }
 
   #readTags(body: string): readonly string[] {
@@ -218,11 +219,7 @@ export class Registry {
 
   #invalid(task: string, reason: string): CloudError {
     const { host } = this.#options.endpoint;
-    return new CloudError(
-      'invalid-answer',
-      `${this.subject}: ${task}`,
-      `${host} is not a registry: ${reason}`,
-    );
+    return cloudError('invalid-answer', `${this.subject}: ${task}`, `${host} is not a registry: ${reason}`);
   }
 
   #url(path: string): URL {
@@ -276,7 +273,7 @@ export class Registry {
     } catch (error) {
       this.#client = undefined;
       const reason = `it cannot be read: ${(error as Error).message}`;
-      throw new CloudError('bad-request', `${this.subject}: ca-file`, reason, { cause: error });
+      throw cloudError('bad-request', `${this.subject}: ca-file`, reason, { cause: error });
     }
   }
 }

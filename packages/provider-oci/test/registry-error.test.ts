@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { RegistryError } from '../src/registry-error.ts';
+import { registryError } from '../src/registry-error.ts';
 
 test('the error for a protected tag names the rule', () => {
   for (const [status, code, message] of [
@@ -8,7 +8,7 @@ test('the error for a protected tag names the rule', () => {
     [409, 'CONFLICT', 'the manifest is locked'],
   ] as const) {
     const body = JSON.stringify({ errors: [{ code, message }] });
-    const error = new RegistryError('provider oci: DELETE manifest', { status, headers: {}, body });
+    const error = registryError('provider oci: DELETE manifest', { status, headers: {}, body });
     assert.equal(
       error.message,
       `provider oci: DELETE manifest: ${message} (${code}); exempt the tag from the rule of the registry, or remove its lock`,

@@ -1,10 +1,9 @@
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { attempt, checkClock } from '@nodepool-builder/image-builder/module-kit';
+import { attempt, checkClock, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import type { CloudSettings } from './cloud-settings.ts';
 import type { QuotaUsage } from './glance-image.ts';
 import { ImageApi } from './image-api.ts';
 import { ObjectStore } from './object-store.ts';
-import { unlessAbsent } from './openstack-error.ts';
 import { type CloudOptions, OpenStackSession } from './session/openstack-session.ts';
 
 interface DiagnosisOptions extends CloudOptions {

@@ -1,4 +1,4 @@
-import { listAll, PAGE_SIZES } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, listAll, PAGE_SIZES, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import {
   type GlanceImage,
   type GlanceTask,
@@ -12,7 +12,6 @@ import {
   TASK_READER,
   USAGE,
 } from './glance-image.ts';
-import { OpenStackError, unlessAbsent } from './openstack-error.ts';
 import type { OpenStackSession } from './session/openstack-session.ts';
 import type { RequestOptions, ServiceClient } from './session/service-client.ts';
 
@@ -39,7 +38,7 @@ const REFUSALS: readonly string[] = ['bad-request', 'forbidden', 'conflict'];
 
 const PATCH = { 'content-type': 'application/openstack-images-v2.1-json-patch' };
 
-/** The part of Glance's Image API v2 that uploads need. All methods throw OpenStackError. */
+/** The part of Glance's Image API v2 that uploads need. All methods throw CloudError. */
 export class ImageApi {
   /** Name of the cloud in messages. */
   readonly cloud: string;
@@ -202,7 +201,7 @@ export class ImageApi {
     try {
       await remove();
     } catch (error) {
-      if (!(error instanceof OpenStackError) || !REFUSALS.includes(error.code)) throw error;
+      if (!(error instanceof CloudError) || !REFUSALS.includes(error.code)) throw error;
       const image = await this.get(id, signal).catch(unlessAbsent);
       if (image === undefined) return; // Glance answers 400 to one of two concurrent deletions
       if (image.protected !== true) throw error;
@@ -227,13 +226,13 @@ export class ImageApi {
 
 /** For `catch`: replaces the error of a request that the cloud does not know or does not permit with undefined. */
 function unlessUnavailable(error: unknown): undefined {
-  if (error instanceof OpenStackError && /^(?:forbidden|not-found)$/.test(error.code)) return;
+  if (error instanceof CloudError && /^(?:forbidden|not-found)$/.test(error.code)) return;
   throw error;
 }
 
 /** For `catch`: no images if the cloud does not know a filter. */
 function unlessRefused(error: unknown): readonly GlanceImage[] {
-  if (error instanceof OpenStackError && error.code === 'bad-request') return [];
+  if (error instanceof CloudError && error.code === 'bad-request') return [];
   throw error;
 }
 
@@ -241,8 +240,8 @@ function imagePath(id: string, rest = ''): string {
   return `/images/${encodeURIComponent(id)}${rest}`;
 }
 
-function protectedByOthers(cloud: string, id: string, cause: OpenStackError): OpenStackError {
-  return new OpenStackError(
+function protectedByOthers(cloud: string, id: string, cause: CloudError): CloudError {
+  return new CloudError(
     'forbidden',
     `cloud ${cloud}: image ${id} is not deleted, because its flag "protected" was not set by nodepool-builder; run "openstack image set --unprotected ${id}" if nobody needs it`,
     { cause, status: cause.status },

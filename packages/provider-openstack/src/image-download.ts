@@ -3,14 +3,15 @@ import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { ImageError, type Logger, type OperationOptions } from '@nodepool-builder/image-builder';
 import {
   asImageError,
+  CloudError,
   signalOf,
   steadyProgress,
+  unlessAbsent,
   withAbort,
   writeSparse,
 } from '@nodepool-builder/image-builder/module-kit';
 import { dataSize, type GlanceImage, storedDigest } from './glance-image.ts';
 import type { ImageApi } from './image-api.ts';
-import { OpenStackError, unlessAbsent } from './openstack-error.ts';
 import { retry, type TransferRetries } from './upload/retry.ts';
 
 interface Download {
@@ -30,7 +31,7 @@ export interface SavedImage extends Download {
 /**
  * Downloads an image to a file, which appears once its digest was compared.
  *
- * @throws OpenStackError, ImageError `image-not-found`
+ * @throws CloudError, ImageError `image-not-found`
  */
 export async function downloadImage(
   { externalId, path, ...download }: Download & { readonly externalId: string },
@@ -50,7 +51,7 @@ export async function downloadImage(
 /**
  * Saves an image in a file, with holes for zeros, and compares its digest. No file is left after an error.
  *
- * @throws OpenStackError
+ * @throws CloudError
  */
 export async function saveImage(save: SavedImage, options: OperationOptions): Promise<void> {
   const { image, path, retries, logger } = save;
@@ -90,8 +91,8 @@ async function write(
   onProgress: ReturnType<typeof steadyProgress>,
   signal: AbortSignal,
 ): Promise<void> {
-  const mismatch = (what: string): OpenStackError =>
-    new OpenStackError(
+  const mismatch = (what: string): CloudError =>
+    new CloudError(
       'checksum-mismatch',
       `cloud ${images.cloud}: image ${image.id}: ${what}: it changed during the transfer or in the cloud; ${remedy}, and if that fails too, look at the cloud's image store`,
     );

@@ -5,7 +5,6 @@ export {
   OpenStackInstanceProvider,
   type OpenStackInstanceProviderOptions,
 } from './instance/openstack-instance-provider.ts';
-export { OPENSTACK_ERRORS, OpenStackError, type OpenStackErrorCode } from './openstack-error.ts';
 export { OPENSTACK_MODULE } from './openstack-module.ts';
 export { type ImageImport, OpenStackProvider, type OpenStackProviderOptions } from './openstack-provider.ts';
 export type { SettingsRequest } from './settings/choose-cloud.ts';

@@ -1,5 +1,10 @@
-import { JsonReader, listAll, PAGE_SIZES, utcTime } from '@nodepool-builder/image-builder/module-kit';
-import { unlessAbsent } from './openstack-error.ts';
+import {
+  JsonReader,
+  listAll,
+  PAGE_SIZES,
+  unlessAbsent,
+  utcTime,
+} from '@nodepool-builder/image-builder/module-kit';
 import type { OpenStackSession } from './session/openstack-session.ts';
 import type { PutOptions, ServiceClient } from './session/service-client.ts';
 
@@ -27,7 +32,7 @@ export class ObjectStore {
     this.#client = session.client(session.settings.objectStore);
   }
 
-  /** Lists one container. @throws OpenStackError if the store does not answer */
+  /** Lists one container. @throws CloudError if the store does not answer */
   async probe(signal: AbortSignal): Promise<void> {
     await this.#client.json('GET', '', { query: { format: 'json', limit: '1' }, signal });
   }

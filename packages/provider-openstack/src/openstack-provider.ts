@@ -13,6 +13,7 @@ import {
   IMAGE_TAGS,
   signalOf,
   type UploadPart,
+  unlessAbsent,
 } from '@nodepool-builder/image-builder/module-kit';
 import { diagnoseCloud } from './diagnose-cloud.ts';
 import { type GlanceImage, reportedDigests } from './glance-image.ts';
@@ -22,7 +23,6 @@ import { downloadImage } from './image-download.ts';
 import { imageQueries } from './image-search.ts';
 import { claimSnapshot } from './instance/capture.ts';
 import { ObjectStore } from './object-store.ts';
-import { unlessAbsent } from './openstack-error.ts';
 import { type CloudOptions, LazyCloud } from './session/openstack-session.ts';
 import { claimProperties, imageProperties } from './upload/image-properties.ts';
 import { type ImageUpload, removeUpload, uploadImage } from './upload/image-upload.ts';
@@ -75,6 +75,7 @@ interface ImageCloud {
  * An image has the upload's id from its creation, so that any process can find it after an interruption.
  */
 export class OpenStackProvider extends CloudImages<GlanceImage> {
+  protected override readonly listsMayLag = true;
   readonly #options: OpenStackProviderOptions;
   readonly #cloud: LazyCloud<ImageCloud>;
 
@@ -174,7 +175,7 @@ export class OpenStackProvider extends CloudImages<GlanceImage> {
   /**
    * Downloads an image to a file, with holes for zeros.
    *
-   * @throws OpenStackError, ImageError `image-not-found`
+   * @throws CloudError, ImageError `image-not-found`
    */
   async download(externalId: string, path: string, options: OperationOptions = {}): Promise<void> {
     const { logger, retry: retries = DEFAULT_RETRIES } = this.#options;
@@ -197,8 +198,8 @@ export class OpenStackProvider extends CloudImages<GlanceImage> {
     images: readonly GlanceImage[],
     signal: AbortSignal,
   ): Promise<readonly CloudImage<GlanceImage>[]> {
-    const projectId = images.length > 0 && (await (await this.#cloud.open()).images.projectId(signal));
-    return images.map((image) => describeImage(image, projectId || undefined, this.formats));
+    const projectId = await (await this.#cloud.open()).images.projectId(signal);
+    return images.map((image) => describeImage(image, projectId, this.formats));
   }
 }
 

@@ -6,6 +6,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
+import { CloudError, type CloudErrorCode } from '@nodepool-builder/image-builder';
 import {
   answersWith,
   changesAnswer,
@@ -17,12 +18,7 @@ import {
 } from '../../../test/fixtures/fault-proxy/faults.ts';
 import { selfSigned } from '../../../test/fixtures/self-signed.ts';
 import type { CloudAuth } from '../src/cloud-settings.ts';
-import {
-  OPENSTACK_ERRORS,
-  type OpenStackErrorCode,
-  type OpenStackProvider,
-  type OpenStackProviderOptions,
-} from '../src/index.ts';
+import type { OpenStackProvider, OpenStackProviderOptions } from '../src/index.ts';
 import { failsWith } from './fixtures/fails-with.ts';
 import { openProvider, uploadRequest } from './provider-fixture.ts';
 import { openRealCloud, type RealCloud } from './real-cloud.ts';
@@ -69,7 +65,7 @@ async function openSite(t: TestContext, options: Partial<OpenStackProviderOption
 interface FaultCase {
   readonly name: string;
   readonly fault: Fault;
-  readonly code: OpenStackErrorCode;
+  readonly code: CloudErrorCode;
   /** Part of the message besides the cloud and the request. */
   readonly words: string;
 }
@@ -126,7 +122,7 @@ const PUT_FAULTS: readonly FaultCase[] = [
 
 /** Faults after which the upload is retried. */
 function isRetried({ name, code }: Pick<FaultCase, 'name' | 'code'>): boolean {
-  return OPENSTACK_ERRORS[code].retriable || code === 'conflict' || name === '410';
+  return new CloudError(code, code).retriable || code === 'conflict' || name === '410';
 }
 
 describe('a PUT of the file', () => {

@@ -1,5 +1,5 @@
 import type { AttestationDocument } from '@nodepool-builder/image-builder';
-import { CloudError, LARGEST_ATTESTATION } from '@nodepool-builder/image-builder/module-kit';
+import { cloudError, LARGEST_ATTESTATION } from '@nodepool-builder/image-builder/module-kit';
 import type { ObjectStore, StoredObject } from './object-store.ts';
 import type { S3Keys } from './s3-keys.ts';
 
@@ -19,7 +19,7 @@ export class KeptAttestations {
     for (const { key, size } of await this.#list(externalId, signal)) {
       if (size > LARGEST_ATTESTATION) {
         const reason = `it has ${size} bytes, more than 1 MiB, and is no attestation; remove it`;
-        throw new CloudError('image-failed', `object ${this.#store.bucket}/${key}`, reason);
+        throw cloudError('image-failed', `object ${this.#store.bucket}/${key}`, reason);
       }
       const text = await this.#store.read(key, signal);
       const name = key.slice(this.#keys.attestations(externalId).length);

@@ -1,4 +1,4 @@
-import { CloudError, readBounded, responseMeter } from '@nodepool-builder/image-builder/module-kit';
+import { cloudError, readBounded, responseMeter } from '@nodepool-builder/image-builder/module-kit';
 import type { DeserializeMiddleware, HttpResponse } from '@smithy/types';
 
 /** Root element of each response with a document. Responses without one are empty, or are the bytes of an object. */
@@ -26,7 +26,7 @@ export function checkResponse<I extends object, O extends object>(
   return (next, context) => async (args) => {
     const operation = String(context.commandName).replace(/Command$/, '');
     const refuse = (reason: string): never => {
-      throw new CloudError(
+      throw cloudError(
         'invalid-answer',
         `${subject}: ${operation}`,
         `this is not a response of S3: ${reason}`,

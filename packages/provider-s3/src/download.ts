@@ -6,6 +6,7 @@ import type { OperationOptions } from '@nodepool-builder/image-builder';
 import {
   asImageError,
   CloudError,
+  cloudError,
   type DirectoryManifest,
   signalOf,
   steadyProgress,
@@ -68,7 +69,7 @@ export async function download({ store, key, manifest, path, ...options }: Downl
     const sha256 = fetched.hash.digest('hex');
     if (sha256 !== manifest.sha256) {
       const reason = `its SHA-256 is ${sha256}, not ${manifest.sha256} as in its manifest`;
-      throw new CloudError('image-failed', `object ${store.bucket}/${key}`, reason);
+      throw cloudError('image-failed', `object ${store.bucket}/${key}`, reason);
     }
     await file.truncate(fetched.position);
     await file.sync();

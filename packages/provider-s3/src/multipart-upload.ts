@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { CompletedPart, Part } from '@aws-sdk/client-s3';
 import type { Checksums, ImageFile, Progress } from '@nodepool-builder/image-builder';
-import { type BandwidthLimit, CloudError, SteadyFile } from '@nodepool-builder/image-builder/module-kit';
+import { type BandwidthLimit, cloudError, SteadyFile } from '@nodepool-builder/image-builder/module-kit';
 import { type ObjectState, type ObjectStore, unlessMissing } from './object-store.ts';
 import { uploadDigest } from './s3-keys.ts';
 
@@ -146,7 +146,7 @@ async function verify(
   if (object !== undefined && hasFile(upload, object) && !isOther) return;
   const { size = 'no', etag = '' } = object ?? {};
   const reason = `it has ${size} bytes and the ETag ${etag}, or was not made by this upload; ${file.size} bytes and "${wanted}" are expected`;
-  throw new CloudError('image-failed', `object ${store.bucket}/${key}`, reason);
+  throw cloudError('image-failed', `object ${store.bucket}/${key}`, reason);
 }
 
 function isDigest(etag: string, digest: Buffer | undefined): boolean {
@@ -178,7 +178,7 @@ async function sendPart({ store, key, limit }: MultipartUpload, part: PartToSend
   const answer = await sent.catch(unlessMissing);
   if (answer !== undefined) return answer.ETag ?? `"${digest.toString('hex')}"`;
   const reason = 'another process ended its multipart upload';
-  throw new CloudError('image-failed', `object ${store.bucket}/${key}`, reason);
+  throw cloudError('image-failed', `object ${store.bucket}/${key}`, reason);
 }
 
 /** A multipart upload in the object store. */

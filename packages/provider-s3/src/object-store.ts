@@ -4,6 +4,7 @@ import { ImageError } from '@nodepool-builder/image-builder';
 import {
   CloudError,
   type CloudErrorCode,
+  cloudError,
   HttpAgent,
   listAll,
   noResponse,
@@ -141,10 +142,9 @@ export class ObjectStore {
     return await listAll({ subject }, async (marker) => {
       const page = await this.call(task, key, signal, (client, options) => request(client, options, marker));
       const { isTruncated, next } = page;
-      if (isTruncated === undefined)
-        throw new CloudError('invalid-answer', subject, 'IsTruncated is missing');
+      if (isTruncated === undefined) throw cloudError('invalid-answer', subject, 'IsTruncated is missing');
       if (!isTruncated) return { entries: page.entries };
-      if (!next) throw new CloudError('invalid-answer', subject, 'a page that is not the last has no marker');
+      if (!next) throw cloudError('invalid-answer', subject, 'a page that is not the last has no marker');
       return page;
     });
   }
@@ -259,7 +259,7 @@ export class ObjectStore {
       status >= 300 && status < 400
         ? { remedy: `set region-name to ${region}, or endpoint to the address of the bucket` }
         : remedyFor(reason, REMEDIES);
-    return new CloudError(known ?? byStatus, what, reason, { cause: error, ...remedy });
+    return cloudError(known ?? byStatus, what, reason, { cause: error, ...remedy });
   }
 }
 

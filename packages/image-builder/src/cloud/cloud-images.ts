@@ -1,6 +1,6 @@
 import { BandwidthLimit } from '../bandwidth-limit.ts';
 import { signalOf } from '../cancellation.ts';
-import { CloudError, cleanUpAfter } from '../cloud-error.ts';
+import { CloudError, cloudError } from '../cloud-error.ts';
 import type { ImageFormat } from '../formats.ts';
 import type { ImageFilter } from '../image-filter/image-filter.ts';
 import { KeyedQueue } from '../keyed-queue.ts';
@@ -23,6 +23,9 @@ import type {
 } from '../types.ts';
 import { type CloudImage, toCandidate, toProviderImage } from './cloud-image.ts';
 import { UploadRecords } from './upload-records.ts';
+
+/** Time limit for the cleanup after a failed upload, in milliseconds. The upload's own signal may have aborted. */
+const CLEANUP_TIME = 120_000;
 
 /** Settings of {@link CloudImages}. */
 export interface CloudImagesOptions<S extends SettingsSchema> {
@@ -70,6 +73,8 @@ export abstract class CloudImages<Native = unknown, const S extends SettingsSche
 {
   readonly name: string;
   readonly formats: readonly ImageFormat[];
+  /** Whether a list may lack an image that was just made: ids that the caller knows are queried one by one then. */
+  protected readonly listsMayLag: boolean = false;
   protected readonly limit: BandwidthLimit | undefined;
   protected readonly records: UploadRecords<S>;
   readonly #logger: Pick<Logger, 'warn'> | undefined;
@@ -179,8 +184,8 @@ export abstract class CloudImages<Native = unknown, const S extends SettingsSche
         onProgress({ done: 1, total: 1 });
         return result;
       } catch (error) {
-        const failed = { provider: this.name, imageId, logger: this.#logger, signal };
-        throw await cleanUpAfter(error, failed, upload.cleanUp);
+        const subject = `provider ${this.name}: upload of image ${imageId}`;
+        throw await this.#cleanUpAfter(error, upload, subject);
       }
     });
   }
@@ -223,7 +228,7 @@ export abstract class CloudImages<Native = unknown, const S extends SettingsSche
       if (!found.has(image.externalId)) found.set(image.externalId, image);
     }
     const ids = new Set(Array.from(found.keys(), (id) => id.toLowerCase()));
-    for (const id of known) {
+    for (const id of this.listsMayLag ? known : []) {
       const image = ids.has(id.toLowerCase()) ? undefined : await this.getImage(id, signal, filter);
       if (image !== undefined) found.set(image.externalId, image);
     }
@@ -258,10 +263,35 @@ export abstract class CloudImages<Native = unknown, const S extends SettingsSche
     await this.removeUpload(uploadId, signal, image);
     await this.records.remove(uploadId);
   }
+
+  /** @returns the error to throw: retriable if the cleanup failed, so that the upload's discard repeats it */
+  async #cleanUpAfter(
+    error: unknown,
+    { signal, cleanUp }: Pick<CloudUpload, 'signal' | 'cleanUp'>,
+    subject: string,
+  ): Promise<unknown> {
+    try {
+      await cleanUp(AbortSignal.timeout(CLEANUP_TIME));
+      return error;
+    } catch (failure) {
+      this.#logger?.warn(
+        `${subject}: the cleanup after its failure failed and is repeated: ${String(failure)}`,
+        { error: failure },
+      );
+      // After an abort, the upload stays on record anyway.
+      if (signal.aborted) return error;
+      if (!(error instanceof CloudError)) {
+        const reason = `${error instanceof Error ? error.message : String(error)}; its cleanup failed, too`;
+        return cloudError('image-failed', subject, reason, { cause: error });
+      }
+      error.retriable = true;
+      return error;
+    }
+  }
 }
 
 /** Error for the deletion of an image that a provider did not upload. */
 export function notOurs(provider: string, externalId: string): CloudError {
   const reason = `${externalId} was not uploaded by this provider, and is not deleted`;
-  return new CloudError('not-ours', `provider ${provider}`, reason);
+  return cloudError('not-ours', `provider ${provider}`, reason);
 }

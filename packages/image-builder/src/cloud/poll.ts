@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { CloudError } from '../cloud-error.ts';
+import { cloudError } from '../cloud-error.ts';
 
 /** Settings of {@link poll}. */
 export interface PollOptions {
@@ -31,7 +31,7 @@ export async function poll<T>(
     if (result !== undefined) return result;
     if (isLast) {
       const reason = `not ready after ${timeout} s (image-import-timeout)`;
-      throw onTimeout?.() ?? new CloudError('image-timeout', subject, reason);
+      throw onTimeout?.() ?? cloudError('image-timeout', subject, reason);
     }
     await delay(Math.min(pause, Math.max(end - performance.now(), 0)), undefined, { signal });
   }

@@ -1,4 +1,4 @@
-import { CloudError } from '../cloud-error.ts';
+import { cloudError } from '../cloud-error.ts';
 import { RecordDirectory } from '../record-directory.ts';
 import { safeName } from '../repository/state-directory.ts';
 import type { SettingsOf, SettingsSchema } from '../settings-schema.ts';
@@ -48,6 +48,6 @@ export class UploadRecords<const S extends SettingsSchema> {
   /** Returns these records. @throws CloudError `bad-request` in a process without records, which may not upload */
   get required(): this {
     if (this.#directory !== undefined) return this;
-    throw new CloudError('bad-request', `provider ${this.#provider}`, 'this program cannot upload images');
+    throw cloudError('bad-request', `provider ${this.#provider}`, 'this program uploads nothing');
   }
 }

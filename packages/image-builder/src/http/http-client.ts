@@ -1,6 +1,6 @@
 import type { Agent, IncomingHttpHeaders } from 'node:http';
 import type { Agent as TlsAgent } from 'node:https';
-import { CloudError } from '../cloud-error.ts';
+import { type CloudError, cloudError } from '../cloud-error.ts';
 import { errnoOf } from '../system-error.ts';
 import { HttpAgent } from './http-agent.ts';
 import { responseMeter } from './list-pages.ts';
@@ -252,6 +252,6 @@ export function noResponse(
   const { kind, message } = networkFailure(error);
   const code = kind === 'not-configured' ? 'bad-request' : 'connection-failed';
   const remedy = remedies[kind] ?? CERTIFICATE_REMEDIES[kind];
-  const reason = `no response${from === undefined ? '' : ` from ${from}`}: ${message}`;
-  return new CloudError(code, subject, reason, { cause: error, ...(remedy && { remedy }) });
+  const reason = `no answer${from === undefined ? '' : ` from ${from}`}: ${message}`;
+  return cloudError(code, subject, reason, { cause: error, ...(remedy && { remedy }) });
 }

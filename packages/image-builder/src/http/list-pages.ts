@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
-import { CloudError } from '../cloud-error.ts';
+import { type CloudError, cloudError } from '../cloud-error.ts';
 
 /** Limits of one list. */
 export interface ListBounds {
@@ -83,7 +83,7 @@ export async function* listPages<T>(
   const end = performance.now() + bounds.time * 1000;
   const markers = new Set<string>();
   const endless = (reason: string): CloudError =>
-    new CloudError('endless-list', subject, `the list does not end: ${reason}`);
+    cloudError('endless-list', subject, `the list does not end: ${reason}`);
   const sizes = [...pageSizes];
   let marker: string | undefined;
   let entries = 0;
@@ -161,7 +161,7 @@ export function responseMeter(subject: string, limit: number = Number.POSITIVE_I
     add: (count) => {
       received += count;
       if (list !== undefined) list.received += count;
-      if (received > most) throw new CloudError('response-too-large', subject, reason);
+      if (received > most) throw cloudError('response-too-large', subject, reason);
     },
   };
 }

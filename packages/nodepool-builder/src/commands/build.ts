@@ -132,7 +132,7 @@ type BuiltImage = SettingsOf<typeof BUILT_IMAGE>;
  * build log, nothing is left, on this host or in a cloud.
  *
  * @throws CommandError if the disk image is unknown, or the image exists
- * @throws ImageError, OpenStackError
+ * @throws ImageError, CloudError
  */
 async function build(
   name: string,

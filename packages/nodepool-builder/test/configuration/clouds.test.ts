@@ -3,7 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { type CloudSettings, OpenStackError } from '@nodepool-builder/provider-openstack';
+import { CloudError } from '@nodepool-builder/image-builder';
+import type { CloudSettings } from '@nodepool-builder/provider-openstack';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
 import { formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 
@@ -100,7 +101,7 @@ describe('a cloud that cannot be found', () => {
     );
     const [lost, pool] = loaded.configuration.providers;
     assert.equal(lost?.imageType, 'qcow2');
-    assert.ok(lost.prepared.error instanceof OpenStackError);
+    assert.ok(lost.prepared.error instanceof CloudError);
     assert.equal(lost.prepared.error.code, 'invalid-settings');
     assert.deepEqual(pool?.prepared, { value: undefined });
     assert.deepEqual(loaded.configuration.diskimages[0]?.formats, ['qcow2']);

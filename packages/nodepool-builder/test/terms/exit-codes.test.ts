@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { ImageError } from '@nodepool-builder/image-builder';
-import { OpenStackError } from '@nodepool-builder/provider-openstack';
+import { CloudError, ImageError } from '@nodepool-builder/image-builder';
 import { exitCodeTable } from '../../../../scripts/docs/exit-code-table.ts';
 import { readPage } from '../../../../test/docs/markdown.ts';
 import { createProgram } from '../../src/commands/main.ts';
@@ -40,8 +39,8 @@ describe('the table of exit codes', () => {
 
 describe('the reason of an error', () => {
   const cases: readonly (readonly [error: unknown, reason: string])[] = [
-    [new OpenStackError('connection-failed', 'the cloud does not answer'), 'unreachable'],
-    [new OpenStackError('forbidden', 'the cloud refused'), 'refused'],
+    [new CloudError('connection-failed', 'the cloud does not answer'), 'unreachable'],
+    [new CloudError('forbidden', 'the cloud refused'), 'refused'],
     [new ImageError('image-not-found', 'no such image'), 'not-found'],
     [new ImageError('build-aborted', 'the build was stopped'), 'cancelled'],
     [new ImageError('command-failed', 'it ended with exit code 1'), 'failed'],
@@ -57,7 +56,7 @@ describe('the reason of an error', () => {
 
   it('a command exits with the code of its cause, unless it has its own', () => {
     const missing = Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
-    const refused = new OpenStackError('auth-failed', 'the cloud refused');
+    const refused = new CloudError('auth-failed', 'the cloud refused');
     assert.throws(() => failing('cannot ask', 'correct it')(refused), { exitReason: 'refused' });
     assert.throws(() => failing('cannot write', 'name another')(missing), { exitReason: 'failed' });
     assert.throws(() => failing('cannot read', 'name another', 'not-found')(missing), {

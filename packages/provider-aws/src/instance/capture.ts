@@ -10,7 +10,7 @@ import {
 } from '@nodepool-builder/image-builder';
 import {
   asImageError,
-  CloudError,
+  cloudError,
   DEFAULT_LARGEST_DISK,
   IMAGE_TAGS,
   poll,
@@ -339,6 +339,6 @@ async function readBlock(
     const bytes = Buffer.from((await BlockData?.transformToByteArray()) ?? []);
     if (createHash('sha256').update(bytes).digest('base64') === Checksum) return bytes;
     const reason = `block ${BlockIndex} arrived with another checksum; build again`;
-    throw new CloudError('image-failed', `snapshot ${SnapshotId}`, reason);
+    throw cloudError('image-failed', `snapshot ${SnapshotId}`, reason);
   });
 }

@@ -5,11 +5,16 @@ import {
   type OperationOptions,
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
-import { IMAGE_TAGS, isImageFormat, withAbort, poll } from '@nodepool-builder/image-builder/module-kit';
+import {
+  IMAGE_TAGS,
+  isImageFormat,
+  poll,
+  unlessAbsent,
+  withAbort,
+} from '@nodepool-builder/image-builder/module-kit';
 import { createdAt, type GlanceImage } from '../glance-image.ts';
 import type { ImageApi, ImageProperties } from '../image-api.ts';
 import { saveImage } from '../image-download.ts';
-import { unlessAbsent } from '../openstack-error.ts';
 import { CHECKSUM_PROPERTIES, missingProperties, withoutFormats } from '../upload/image-properties.ts';
 import { DEFAULT_RETRIES } from '../upload/retry.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
@@ -69,7 +74,7 @@ function isUnclaimed({ [IMAGE_TAGS.uploadId]: uploadId, [CAPTURED_OF]: serverId 
  * Makes an image of a server and waits until it is active. Removes it after a failure.
  *
  * @throws ImageError `instance-failed`
- * @throws OpenStackError
+ * @throws CloudError
  */
 export async function captureServer(
   cloud: InstanceCloud,
@@ -136,7 +141,7 @@ export class CapturedSnapshot implements StoredCapture {
     this.#image = image;
   }
 
-  /** @throws OpenStackError */
+  /** @throws CloudError */
   async save(format: ImageFormat, path: string, options: OperationOptions = {}): Promise<void> {
     const { retry: retries = DEFAULT_RETRIES, logger, images } = this.#cloud;
     if (!this.formats.includes(format)) {
@@ -148,7 +153,7 @@ export class CapturedSnapshot implements StoredCapture {
     await saveImage({ images, image: this.#image, path, logger, retries, remedy: 'build it again' }, options);
   }
 
-  /** @throws OpenStackError */
+  /** @throws CloudError */
   async discard(options: OperationOptions = {}): Promise<void> {
     await withAbort(options, (signal) => this.#cloud.images.delete(this.externalId, signal));
   }

@@ -1,5 +1,4 @@
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
-import { OpenStackError } from '../openstack-error.ts';
+import { CloudError, JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { listResources } from '../session/list-resources.ts';
 import type { JsonAnswer, JsonOptions, ServiceClient } from '../session/service-client.ts';
 import {
@@ -28,7 +27,7 @@ export interface ServerRequest {
 /** Microversion for servers without networks; all other requests use the first one. Older clouds answer 406. */
 const NETWORKS_NONE = { 'openstack-api-version': 'compute 2.37' };
 
-/** The part of Nova's API v2.1 that builds need. All methods throw OpenStackError. */
+/** The part of Nova's API v2.1 that builds need. All methods throw CloudError. */
 export class ComputeApi {
   readonly #client: ServiceClient;
 
@@ -91,7 +90,7 @@ export class ComputeApi {
     const { headers } = await this.#act(id, { body: { createImage: { name, metadata } }, signal });
     const imageId = headers.location?.split('/').at(-1);
     if (imageId) return imageId;
-    throw new OpenStackError(
+    throw new CloudError(
       'invalid-answer',
       `server ${id}: the answer has no Location header with the new image; ask the operator of the cloud which proxy removes it`,
     );

@@ -1,7 +1,6 @@
-import { poll } from '@nodepool-builder/image-builder/module-kit';
 import { ImageError, type LaunchRequest } from '@nodepool-builder/image-builder';
+import { CloudError, poll } from '@nodepool-builder/image-builder/module-kit';
 import { createdAt, type GlanceImage } from '../glance-image.ts';
-import { OpenStackError } from '../openstack-error.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 import { keyPairOfLaunch, type LaunchRecord, launchMetadata } from './launches.ts';
 import { type Flavor, faultOf, isPublic, type NovaServer, stateOf } from './nova-server.ts';
@@ -15,7 +14,7 @@ const LONGEST_NAME = 255;
  *
  * @returns the id of the server
  * @throws ImageError `image-not-found`, `launch-failed`
- * @throws OpenStackError
+ * @throws CloudError
  */
 export async function launchInstance(
   cloud: InstanceCloud,
@@ -54,7 +53,7 @@ export async function launchInstance(
  * The image with this id, or the newest active image with this name that the project may use.
  *
  * @throws ImageError `image-not-found`
- * @throws OpenStackError
+ * @throws CloudError
  */
 export async function baseImage(
   { name, images }: InstanceCloud,
@@ -64,7 +63,7 @@ export async function baseImage(
   const byId = await images.get(nameOrId, signal).catch((error: unknown) => {
     // Glance answers 404 to a name, and 400 to what cannot be an id.
     const isName =
-      error instanceof OpenStackError && (error.code === 'not-found' || error.code === 'bad-request');
+      error instanceof CloudError && (error.code === 'not-found' || error.code === 'bad-request');
     if (isName) return undefined;
     throw error;
   });

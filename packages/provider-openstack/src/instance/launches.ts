@@ -1,6 +1,5 @@
 import { ImageError } from '@nodepool-builder/image-builder';
-import { IMAGE_TAGS, JsonReader, poll } from '@nodepool-builder/image-builder/module-kit';
-import { unlessAbsent } from '../openstack-error.ts';
+import { IMAGE_TAGS, JsonReader, poll, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import type { InstanceCloud } from './instance-cloud.ts';
 import { faultOf, isGone, type KeyPair, type NovaServer } from './nova-server.ts';
 
@@ -124,7 +123,7 @@ const REMOVAL_TIMEOUT = 60;
  * Removes all resources of a launch that exist. The key pair is last because it has the record.
  *
  * @throws ImageError `cleanup-failed`
- * @throws OpenStackError
+ * @throws CloudError
  */
 export async function removeLaunch(cloud: InstanceCloud, name: string, signal: AbortSignal): Promise<void> {
   const { compute, network, namePrefix } = cloud;

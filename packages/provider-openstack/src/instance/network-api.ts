@@ -1,6 +1,5 @@
 import type { SettingsOf } from '@nodepool-builder/image-builder';
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
-import { OpenStackError } from '../openstack-error.ts';
+import { CloudError, JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { listResources } from '../session/list-resources.ts';
 import type { ServiceClient } from '../session/service-client.ts';
 
@@ -15,7 +14,7 @@ export type NetworkResource = SettingsOf<typeof RESOURCE>;
 
 const RESOURCE_READER = new JsonReader(RESOURCE);
 
-/** The part of Neutron's API v2.0 that builds need. All methods throw OpenStackError. */
+/** The part of Neutron's API v2.0 that builds need. All methods throw CloudError. */
 export class NetworkApi {
   readonly #client: ServiceClient;
 
@@ -52,7 +51,7 @@ export class NetworkApi {
     try {
       return await this.#list('floatingips', query, signal);
     } catch (error) {
-      if (error instanceof OpenStackError && error.refused) return [];
+      if (error instanceof CloudError && isRefused(error)) return [];
       throw error;
     }
   }
@@ -70,4 +69,12 @@ export class NetworkApi {
     const list = { path: `/${name}`, name, query, reader: RESOURCE_READER, signal };
     return await listResources(this.#client, list);
   }
+}
+
+/** Statuses of requests that a cloud does not know, or does not permit. */
+const REFUSALS: readonly unknown[] = [401, 403, 404, 405, 410, 501];
+
+/** Whether the cloud lacks the service or the function, or lacks it for this user. */
+function isRefused({ code, status }: CloudError): boolean {
+  return code === 'no-such-service' || REFUSALS.includes(status);
 }

@@ -7,10 +7,9 @@ import {
   type OperationOptions,
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
-import { IMAGE_TAGS, withAbort } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, IMAGE_TAGS, withAbort } from '@nodepool-builder/image-builder/module-kit';
 import { createdAt, reportedDigests } from '../glance-image.ts';
 import { ImageApi } from '../image-api.ts';
-import { OpenStackError } from '../openstack-error.ts';
 import { type CloudOptions, LazyCloud } from '../session/openstack-session.ts';
 import { CapturedSnapshot, isCaptured } from './capture.ts';
 import { ComputeApi } from './compute-api.ts';
@@ -68,7 +67,7 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
       try {
         return await this.#launch(request, signal);
       } catch (error) {
-        if (!(error instanceof OpenStackError)) throw error;
+        if (!(error instanceof CloudError)) throw error;
         throw new ImageError('launch-failed', `launch for build ${request.buildId}: ${error.message}`, {
           cause: error,
         });
@@ -76,7 +75,7 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
     });
   }
 
-  /** @throws OpenStackError */
+  /** @throws CloudError */
   async list(options: OperationOptions = {}): Promise<readonly OpenStackInstance[]> {
     return await withAbort(options, async (signal) => {
       const launches = await findLaunches(await this.#cloud.open(), signal);
@@ -89,7 +88,7 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
   /**
    * The id of a base image, and the digests that Glance reports.
    *
-   * @throws OpenStackError
+   * @throws CloudError
    */
   async describeImage(image: string, options: OperationOptions = {}): Promise<ImageDescription | undefined> {
     return await withAbort(options, async (signal) => {
@@ -109,7 +108,7 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
   /**
    * Lists captured images of our instances, even incomplete ones, apart from those that belong to an upload.
    *
-   * @throws OpenStackError
+   * @throws CloudError
    */
   async captures(options: OperationOptions = {}): Promise<readonly StoredCapture[]> {
     return await withAbort(options, async (signal) => {

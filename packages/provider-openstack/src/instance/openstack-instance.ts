@@ -7,8 +7,14 @@ import {
   type InstanceState,
   type OperationOptions,
 } from '@nodepool-builder/image-builder';
-import { type Probe, waitForPort, withAbort, poll } from '@nodepool-builder/image-builder/module-kit';
-import { OpenStackError, unlessAbsent } from '../openstack-error.ts';
+import {
+  CloudError,
+  type Probe,
+  poll,
+  unlessAbsent,
+  waitForPort,
+  withAbort,
+} from '@nodepool-builder/image-builder/module-kit';
 import { captureServer } from './capture.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 import { type LaunchRecord, removeLaunch } from './launches.ts';
@@ -120,7 +126,7 @@ export class OpenStackInstance implements Instance {
       try {
         await removeLaunch(await this.#cloud(), this.#launch.name, signal);
       } catch (error) {
-        if (!(error instanceof OpenStackError)) throw error;
+        if (!(error instanceof CloudError)) throw error;
         throw new ImageError(
           'cleanup-failed',
           `instance ${this.id} of build ${this.buildId} could not be removed: ${error.message}`,
@@ -152,6 +158,6 @@ function reasonOf(server: NovaServer | undefined): string {
 }
 
 function unlessStopped(error: unknown): undefined {
-  if (error instanceof OpenStackError && error.code === 'conflict') return;
+  if (error instanceof CloudError && error.code === 'conflict') return;
   unlessAbsent(error);
 }

@@ -1,5 +1,5 @@
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import type { ServiceSettings } from '../cloud-settings.ts';
-import { OpenStackError } from '../openstack-error.ts';
 
 /** An endpoint in the catalog of a token. */
 export interface CatalogEndpoint {
@@ -17,7 +17,7 @@ export interface CatalogEndpoint {
 /**
  * URL of a service: the first match, as in keystoneauth.
  *
- * @throws OpenStackError `no-such-service`, which lists the services of the cloud
+ * @throws CloudError `no-such-service`, which lists the services of the cloud
  */
 export function findEndpoint(
   cloud: string,
@@ -37,7 +37,7 @@ export function findEndpoint(
   const name = service.name === undefined ? '' : ` called ${service.name}`;
   const region = service.regionName === undefined ? '' : ` in region ${service.regionName}`;
   const what = `${wanted} endpoint of a service of type ${service.type}${name}${region}`;
-  throw new OpenStackError(
+  throw new CloudError(
     'no-such-service',
     found.length === 0
       ? `cloud ${cloud}: no ${what}; ${alternatives(catalog, service.type)}`
@@ -70,14 +70,14 @@ export function versioned(url: string, version: string | undefined): string {
 /**
  * Parses a URL of the settings or the catalog.
  *
- * @throws OpenStackError `invalid-settings`
+ * @throws CloudError `invalid-settings`
  */
 export function settingsUrl(cloud: string, key: string, value: string): URL {
   const url = URL.parse(value);
   if (url !== null && /^https?:$/.test(url.protocol)) return url;
   // A password may precede an @, and a signature may follow a question mark.
   const shown = /[@?]/.test(value) ? '' : `: ${JSON.stringify(value.slice(0, 200))}`;
-  throw new OpenStackError(
+  throw new CloudError(
     'invalid-settings',
     `cloud ${cloud}: ${key} is not a URL${shown}; it must begin with http:// or https://`,
   );

@@ -1,5 +1,5 @@
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import type { KeystoneAuth } from '../cloud-settings.ts';
-import { OpenStackError } from '../openstack-error.ts';
 import { settingsUrl } from './catalog.ts';
 import { configuredIdentityApi, type IdentityApi, listedIdentityApi } from './keystone-discovery.ts';
 import type { Token } from './token.ts';
@@ -21,7 +21,7 @@ export class Keystone {
   /**
    * Issues a token.
    *
-   * @throws OpenStackError `auth-failed`; `invalid-settings` if no Keystone answers at `auth_url`
+   * @throws CloudError `auth-failed`; `invalid-settings` if no Keystone answers at `auth_url`
    */
   async issue(signal: AbortSignal): Promise<Token> {
     return await this.#transport.retry(signal, async () => {
@@ -42,7 +42,7 @@ export class Keystone {
         ? this.#transport.parse(request, answer, (body) => listedIdentityApi(this.#auth, body))
         : undefined;
     if (api !== undefined) return api;
-    throw new OpenStackError(
+    throw new CloudError(
       'invalid-settings',
       `cloud ${this.#transport.cloud}: Keystone lists no usable version at ${url.origin}${url.pathname}; correct auth_url in clouds.yaml, or write it with its version (/v3)`,
       { cause: refusal, status: answer.status },
@@ -64,7 +64,7 @@ export class Keystone {
       if (cause.code !== 'not-found') throw cause;
       // Nothing is missing in the cloud because Keystone is elsewhere.
       const message = `${cause.message}; correct auth_url in clouds.yaml`;
-      throw new OpenStackError('invalid-settings', message, { cause });
+      throw new CloudError('invalid-settings', message, { cause });
     }
     const now = this.#transport.clock.now();
     return this.#transport.parse(request, answer, (value) => read({ headers: answer.headers, value, now }));

@@ -20,7 +20,7 @@ const LINK = new JsonReader({ type: 'object', required: ['rel'], properties: { r
 /**
  * Lists resources of Nova or Neutron, page by page. All pages but the last have a link to the next one.
  *
- * @throws OpenStackError, CloudError
+ * @throws CloudError, CloudError
  */
 export async function listResources<T extends { readonly id: string }>(
   client: ServiceClient,

@@ -1,11 +1,12 @@
 import { STATUS_CODES } from 'node:http';
 import {
+  CloudError,
+  type CloudErrorCode,
   type HttpAnswer,
   type NetworkFailureKind,
   networkFailure,
   retryAfterSeconds,
 } from '@nodepool-builder/image-builder/module-kit';
-import { OpenStackError, type OpenStackErrorCode } from '../openstack-error.ts';
 
 const CERTIFICATE_REMEDIES: Readonly<Partial<Record<NetworkFailureKind, string>>> = {
   'unknown-authority':
@@ -15,25 +16,25 @@ const CERTIFICATE_REMEDIES: Readonly<Partial<Record<NetworkFailureKind, string>>
 };
 
 /** Error of a request without an answer. `request` names the cloud, the method and the path. */
-export function networkError(request: string, error: unknown): OpenStackError {
+export function networkError(request: string, error: unknown): CloudError {
   const failure = networkFailure(error);
   const { message: reason, kind, cause } = failure;
   if (failure.isCertificate) {
     const text = `${request}: the certificate is not trusted: ${reason}; ${CERTIFICATE_REMEDIES[kind]}`;
-    return new OpenStackError('certificate-untrusted', text, { cause });
+    return new CloudError('certificate-untrusted', text, { cause });
   }
   if (kind === 'not-configured')
-    return new OpenStackError('invalid-settings', `${request}: ${reason}`, { cause });
+    return new CloudError('invalid-settings', `${request}: ${reason}`, { cause });
   const code = kind === 'body-too-long' || kind === 'redirect-loop' ? 'invalid-answer' : 'connection-failed';
-  return new OpenStackError(code, `${request}: no answer: ${reason}`, { cause });
+  return new CloudError(code, `${request}: no answer: ${reason}`, { cause });
 }
 
 /** Whether a request failed before it was sent. */
-export function neverSent({ code, cause }: OpenStackError): boolean {
+export function neverSent({ code, cause }: CloudError): boolean {
   return code === 'connection-failed' && networkFailure(cause).kind === 'not-sent';
 }
 
-const CODES: Readonly<Record<number, OpenStackErrorCode>> = {
+const CODES: Readonly<Record<number, CloudErrorCode>> = {
   401: 'auth-failed',
   403: 'forbidden',
   404: 'not-found',
@@ -50,7 +51,7 @@ const CODES: Readonly<Record<number, OpenStackErrorCode>> = {
   507: 'quota-exceeded',
 };
 
-const REMEDIES: Partial<Record<OpenStackErrorCode, string>> = {
+const REMEDIES: Partial<Record<CloudErrorCode, string>> = {
   'auth-failed': 'check the credentials of the cloud, and whether they have expired',
   forbidden: 'give the user a role that may do this',
   'quota-exceeded': 'delete what is not needed, or ask for a larger quota',
@@ -58,7 +59,7 @@ const REMEDIES: Partial<Record<OpenStackErrorCode, string>> = {
 };
 
 /** Remedies of requests that send something. */
-const UPLOAD_REMEDIES: Partial<Record<OpenStackErrorCode, string>> = {
+const UPLOAD_REMEDIES: Partial<Record<CloudErrorCode, string>> = {
   'wrong-format':
     'compare the format of the file, which qemu-img info shows, with image-type of the provider',
   'too-large': 'ask the operator of the cloud for a higher limit',
@@ -79,7 +80,7 @@ export function answerError(
   request: string,
   { status, headers, body }: HttpAnswer,
   { method, secrets = [], now }: { method: string; secrets?: readonly string[]; now: number },
-): OpenStackError {
+): CloudError {
   const [target] = (status >= 300 && status < 400 ? headers.location : undefined)?.split(/[?#]/, 1) ?? [];
   const message = errorMessage(target === undefined ? body : `to ${target}`, secrets);
   const retryAfter = retryAfterSeconds(headers['retry-after'], now);
@@ -92,14 +93,14 @@ export function answerError(
   const requestId = headers['x-openstack-request-id'];
   const trace = typeof requestId === 'string' ? ` (${requestId})` : '';
   const shown = `${status} ${STATUS_CODES[status] ?? ''}`.trim();
-  return new OpenStackError(code, `${request}: ${shown}${quoted}${remedy}${trace}`, { status, retryAfter });
+  return new CloudError(code, `${request}: ${shown}${quoted}${remedy}${trace}`, { status, retryAfter });
 }
 
 function codeOf(
   status: number,
   message: string,
   { retryAfter, isRead }: { retryAfter: number | undefined; isRead: boolean },
-): OpenStackErrorCode {
+): CloudErrorCode {
   // What only reads uses no quota: a message about a limit is about the length of the list.
   if (!isRead && (status === 403 || status === 413) && QUOTA_MESSAGE.test(message)) return 'quota-exceeded';
   // Rackspace's rate limit

@@ -1,6 +1,6 @@
 import type { HttpAnswer, HttpRequest } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import type { CloudSettings, ServiceSettings } from '../cloud-settings.ts';
-import { OpenStackError } from '../openstack-error.ts';
 import type { CloudTask, OnTask } from '../task-timing.ts';
 import { findEndpoint, settingsUrl, versioned } from './catalog.ts';
 import { neverSent } from './request-errors.ts';
@@ -75,7 +75,7 @@ const IDEMPOTENT: readonly Method[] = ['GET', 'HEAD', 'PUT', 'DELETE'];
 
 /**
  * One service of a cloud, with its token, endpoint and retries. Paths are relative to the versioned endpoint: `/images`.
- * All methods throw {@link OpenStackError}, `aborted` with the signal's reason as the cause.
+ * All methods throw {@link CloudError}, `aborted` with the signal's reason as the cause.
  */
 export class ServiceClient {
   readonly #service: ServiceRequest;
@@ -191,7 +191,7 @@ export class ServiceClient {
       return attempt({ url: this.#url(path, query, token), credential, signal });
     };
     const renewed = async (token: Token | undefined, error: unknown): Promise<T> => {
-      if (token === undefined || !(error instanceof OpenStackError) || error.status !== 401) throw error;
+      if (token === undefined || !(error instanceof CloudError) || error.status !== 401) throw error;
       tokens?.reject(token);
       return await attemptWith(await tokens?.current(signal));
     };
@@ -202,7 +202,7 @@ export class ServiceClient {
       return result;
     } catch (error) {
       if (!signal.aborted) throw error;
-      throw new OpenStackError('aborted', `cloud ${settings.name}: ${method} ${path} was aborted`, {
+      throw new CloudError('aborted', `cloud ${settings.name}: ${method} ${path} was aborted`, {
         cause: signal.reason,
       });
     }
@@ -226,7 +226,7 @@ function isExpected(status: number, expected?: readonly number[]): boolean {
 }
 
 /** Whether the cloud asked for a retry or never got the request, so that even a POST can be repeated. */
-function hadNoEffect(error: OpenStackError): boolean {
+function hadNoEffect(error: CloudError): boolean {
   const isRetryAsked = error.status === 429 || (error.status === 503 && error.retryAfter !== undefined);
   return isRetryAsked || neverSent(error);
 }

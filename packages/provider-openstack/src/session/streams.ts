@@ -7,7 +7,7 @@ import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ImageError } from '@nodepool-builder/image-builder';
 import type { HttpAnswer } from '@nodepool-builder/image-builder/module-kit';
-import { OpenStackError } from '../openstack-error.ts';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import { networkError } from './request-errors.ts';
 
 /** Bytes of an answer's text; the rest of a longer one is not read. */
@@ -48,7 +48,7 @@ export interface StreamAnswer {
  * It does not use got, whose stream emits an error that ends the process if the connection is lost before the caller
  * iterates.
  *
- * @throws OpenStackError `connection-failed`, `certificate-untrusted`
+ * @throws CloudError `connection-failed`, `certificate-untrusted`
  */
 export async function readStream(read: StreamRead): Promise<StreamAnswer> {
   const { name, url, headers, agent, stallTimeout, signal } = read;
@@ -113,7 +113,7 @@ async function* piecesOf(name: string, stream: AsyncIterable<Buffer>): AsyncGene
  * It does not use got: it needs the socket, to read an answer that a write error would hide, and got copies each
  * piece (measured by bench:upload).
  *
- * @throws OpenStackError `connection-failed`, `certificate-untrusted`, `invalid-answer`; `image-missing-on-disk` if the
+ * @throws CloudError `connection-failed`, `certificate-untrusted`, `invalid-answer`; `image-missing-on-disk` if the
  *   body is not `size` bytes long; errors of the body unchanged
  */
 export async function putStream(put: StreamPut): Promise<HttpAnswer> {
@@ -182,7 +182,7 @@ export async function putStream(put: StreamPut): Promise<HttpAnswer> {
     if (answer.status >= 300) return answer;
     if (sent < size) {
       const message = `${name}: ${answer.status} after ${sent} of ${size} bytes`;
-      throw new OpenStackError('invalid-answer', message, { status: answer.status });
+      throw new CloudError('invalid-answer', message, { status: answer.status });
     }
     await sending; // the source computes its digests at its end
     return answer;
@@ -195,9 +195,9 @@ export async function putStream(put: StreamPut): Promise<HttpAnswer> {
   }
 }
 
-function sizeChanged(name: string, size: number): OpenStackError {
+function sizeChanged(name: string, size: number): CloudError {
   const message = `${name}: the file is no longer ${size} bytes long: it changed while it was sent`;
-  return new OpenStackError('image-missing-on-disk', message, {
+  return new CloudError('image-missing-on-disk', message, {
     cause: new ImageError('image-changed', message),
   });
 }

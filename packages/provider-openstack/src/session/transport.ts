@@ -3,6 +3,7 @@ import { createSecureContext } from 'node:tls';
 import type { Logger } from '@nodepool-builder/image-builder';
 import {
   type Clock,
+  CloudError,
   HttpAgent,
   type HttpAnswer,
   HttpClient,
@@ -13,7 +14,6 @@ import {
   staysWithHost,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { CloudSettings } from '../cloud-settings.ts';
-import { OpenStackError } from '../openstack-error.ts';
 import { answerError, networkError } from './request-errors.ts';
 import { putStream, readStream, type StreamAnswer, type StreamPut, type StreamRead } from './streams.ts';
 
@@ -72,12 +72,12 @@ export class Transport {
   async retry<T>(
     signal: AbortSignal,
     work: () => Promise<T>,
-    mayRetry: (error: OpenStackError) => boolean = ({ retriable }) => retriable,
+    mayRetry: (error: CloudError) => boolean = ({ retriable }) => retriable,
   ): Promise<T> {
     const { attempts } = this.#retries.limits;
     return await this.#retries.run(work, {
       signal,
-      mayRetry: (error) => error instanceof OpenStackError && mayRetry(error),
+      mayRetry: (error) => error instanceof CloudError && mayRetry(error),
       onRetry: ({ message }, delay, attempt) =>
         this.#options.logger.warn(
           `${message}; retry in ${delay.toFixed(1)} s (attempt ${attempt} of ${attempts})`,
@@ -131,7 +131,7 @@ export class Transport {
   }
 
   /** Translates an answer into an error. */
-  refusal(request: Sent, answer: HttpAnswer): OpenStackError {
+  refusal(request: Sent, answer: HttpAnswer): CloudError {
     const { password, token, secret } = this.#settings.auth as Readonly<Record<string, unknown>>;
     const secrets = [password, token, secret, request.headers?.['x-auth-token']];
     return answerError(this.#name(request), answer, {
@@ -147,7 +147,7 @@ export class Transport {
       return read(parsed(body));
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new OpenStackError(
+      throw new CloudError(
         'invalid-answer',
         `${this.#name(request)}: the answer is not as expected: ${reason}; check that the URL is that of the service`,
         { cause, status },
@@ -171,11 +171,11 @@ export class Transport {
   }
 }
 
-/** @throws OpenStackError `invalid-settings`: a file of the TLS settings cannot be read or used */
+/** @throws CloudError `invalid-settings`: a file of the TLS settings cannot be read or used */
 async function createAgent({ name, tls }: CloudSettings): Promise<HttpAgent> {
-  const invalid = (what: string, cause: unknown, remedy: string): OpenStackError => {
+  const invalid = (what: string, cause: unknown, remedy: string): CloudError => {
     const reason = (cause as Error).message;
-    return new OpenStackError('invalid-settings', `cloud ${name}: ${what}: ${reason}; ${remedy}`, { cause });
+    return new CloudError('invalid-settings', `cloud ${name}: ${what}: ${reason}; ${remedy}`, { cause });
   };
   const read = async (path: string | undefined, key: string): Promise<Buffer | undefined> => {
     try {

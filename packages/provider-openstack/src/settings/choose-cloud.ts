@@ -18,7 +18,7 @@ export interface SettingsRequest {
 /**
  * Chooses a provider's cloud and region, and merges their layers: vendor profile, cloud, region.
  *
- * @throws OpenStackError `invalid-settings` for an unknown cloud or region
+ * @throws CloudError `invalid-settings` for an unknown cloud or region
  */
 export async function chooseCloud(request: SettingsRequest, place: SettingsPlace): Promise<MergedCloud> {
   const { provider, regionName } = request;
@@ -82,7 +82,7 @@ function namedCloud(name: string, { clouds, origin }: KnownClouds, provider: Nod
 /**
  * The layer below the cloud: its `profile`, once called `cloud`.
  *
- * @throws OpenStackError `invalid-settings` for the URL of a profile, which openstacksdk would download
+ * @throws CloudError `invalid-settings` for the URL of a profile, which openstacksdk would download
  */
 function vendorProfile(
   cloud: Mapping,

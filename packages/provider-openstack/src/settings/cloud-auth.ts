@@ -71,7 +71,7 @@ const ADD_TO_AUTH = 'add it to "auth" of the cloud, or to the provider';
  * Reads the authentication of a cloud from its `auth_type` and credentials.
  *
  * @param imageEndpoint fixed URL of the image service, if any
- * @throws OpenStackError `invalid-settings` for an unsupported `auth_type`, a missing value, or two scopes
+ * @throws CloudError `invalid-settings` for an unsupported `auth_type`, a missing value, or two scopes
  */
 export function cloudAuth(
   cloud: MergedCloud,

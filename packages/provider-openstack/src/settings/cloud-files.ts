@@ -130,7 +130,7 @@ export interface KnownClouds {
 /**
  * Reads `clouds.*`, `secure.*`, which takes precedence, `clouds-public.*` and `OS_*`.
  *
- * @throws OpenStackError `invalid-settings` if a file has a cloud with the name of the environment's cloud
+ * @throws CloudError `invalid-settings` if a file has a cloud with the name of the environment's cloud
  */
 export async function knownClouds(place: SettingsPlace): Promise<KnownClouds> {
   const files = await readSettingsFile('clouds', place);

@@ -13,7 +13,7 @@ const DEFAULT_API_TIMEOUT = 60;
  * Finds, merges and reads the settings of a provider's cloud as os-client-config 1.22 does: vendor profile, then the
  * cloud of `clouds.yaml` with `secure.yaml`, or that of `OS_*`, then its region, then the provider itself.
  *
- * @throws OpenStackError `invalid-settings` for an unknown cloud or region, and for missing or invalid values
+ * @throws CloudError `invalid-settings` for an unknown cloud or region, and for missing or invalid values
  */
 export async function loadCloudSettings(
   request: SettingsRequest,

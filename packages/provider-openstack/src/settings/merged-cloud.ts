@@ -1,4 +1,4 @@
-import { OpenStackError } from '../openstack-error.ts';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 
 /** A mapping of YAML or JSON. */
 export type Mapping = Readonly<Record<string, unknown>>;
@@ -36,8 +36,8 @@ export function mergedDeeply(under: Mapping, over: Mapping): Mapping {
 }
 
 /** An error without values of the settings, because any of them may be a secret. */
-export function invalidSettings(reason: string, remedy: string): OpenStackError {
-  return new OpenStackError('invalid-settings', `${reason}; ${remedy}`);
+export function invalidSettings(reason: string, remedy: string): CloudError {
+  return new CloudError('invalid-settings', `${reason}; ${remedy}`);
 }
 
 /** Booleans of YAML 1.1. */
@@ -67,7 +67,7 @@ export class MergedCloud {
   }
 
   /** An error about this cloud. The reason must not contain a value, which may be a secret. */
-  invalid(reason: string, remedy: string): OpenStackError {
+  invalid(reason: string, remedy: string): CloudError {
     return invalidSettings(`${this.#where}: ${reason}`, remedy);
   }
 

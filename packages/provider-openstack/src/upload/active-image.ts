@@ -1,7 +1,6 @@
-import { poll } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, poll, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import { type GlanceImage, isRunning } from '../glance-image.ts';
 import type { ImageApi } from '../image-api.ts';
-import { OpenStackError, unlessAbsent } from '../openstack-error.ts';
 
 export interface ActiveImageOptions {
   /** How the data arrives: all of a `file` was sent before, but an `import` may not have started. */
@@ -21,7 +20,7 @@ const WAITING = { file: [] as readonly string[], import: ['queued', 'uploading']
  * Waits until an image is active. Glance v2 has no status for a failure: the image returns to its earlier status, or stays
  * in `importing` since Glance 30 (2025.1).
  *
- * @throws OpenStackError `image-failed`, `image-timeout`
+ * @throws CloudError `image-failed`, `image-timeout`
  */
 export async function activeImage(
   images: ImageApi,
@@ -42,7 +41,7 @@ export async function activeImage(
     throw failed(images, id, `went to ${status} instead of active`);
   };
   const onTimeout = (): Error =>
-    new OpenStackError(
+    new CloudError(
       'image-timeout',
       `cloud ${images.cloud}: image ${id} is ${status} and not active after ${timeout} s; look at the cloud's image service, or raise image-upload-timeout`,
     );
@@ -52,7 +51,7 @@ export async function activeImage(
 /**
  * Whether an import of an image is running. A failed one has its reason some time after the image's status changed.
  *
- * @throws OpenStackError `image-failed` with the reason if one has failed and no other is running
+ * @throws CloudError `image-failed` with the reason if one has failed and no other is running
  */
 async function hasRunningImport(images: ImageApi, id: string, signal: AbortSignal): Promise<boolean> {
   const tasks = await images.imageTasks(id, signal);
@@ -62,8 +61,8 @@ async function hasRunningImport(images: ImageApi, id: string, signal: AbortSigna
   throw failed(images, id, `could not be imported (${failure.message || 'the cloud gives no reason'})`);
 }
 
-function failed({ cloud }: ImageApi, id: string, what: string): OpenStackError {
-  return new OpenStackError(
+function failed({ cloud }: ImageApi, id: string, what: string): CloudError {
+  return new CloudError(
     'image-failed',
     `cloud ${cloud}: image ${id} ${what}: the cloud did not store its data; see the log of its image service`,
   );

@@ -5,9 +5,8 @@ import {
   type ImageFile,
   type Progress,
 } from '@nodepool-builder/image-builder';
-import { type BandwidthLimit, metered } from '@nodepool-builder/image-builder/module-kit';
+import { type BandwidthLimit, CloudError, metered } from '@nodepool-builder/image-builder/module-kit';
 import type { ImageData } from '../image-api.ts';
-import { OpenStackError } from '../openstack-error.ts';
 
 export interface FileDataOptions {
   readonly onProgress: (progress: Progress) => void;
@@ -20,7 +19,7 @@ export interface FileDataOptions {
 /**
  * Runs work with an open image file.
  *
- * @throws OpenStackError `image-missing-on-disk` if the file is missing or changes
+ * @throws CloudError `image-missing-on-disk` if the file is missing or changes
  */
 export async function withFile<T>(
   file: ImageFile,
@@ -50,7 +49,7 @@ export async function withFile<T>(
 function asDiskError(error: unknown): unknown {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof ImageError && (cause.code === 'image-missing' || cause.code === 'image-changed'))
-      return new OpenStackError('image-missing-on-disk', cause.message, { cause: error });
+      return new CloudError('image-missing-on-disk', cause.message, { cause: error });
   }
   return error;
 }

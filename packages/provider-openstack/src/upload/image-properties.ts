@@ -6,10 +6,9 @@ import {
   splitTags,
   type UploadRequest,
 } from '@nodepool-builder/image-builder';
-import { cloudImageName, imageTags } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, cloudImageName, imageTags } from '@nodepool-builder/image-builder/module-kit';
 import { type GlanceImage, PROTECTED_BY_US } from '../glance-image.ts';
 import type { ImageProperties } from '../image-api.ts';
-import { OpenStackError } from '../openstack-error.ts';
 
 /** openstacksdk's property with the md5 of the file. */
 export const MD5 = 'owner_specified.openstack.md5';
@@ -67,7 +66,7 @@ export interface PropertySources {
  * Final properties of an image, without the digests. Metadata may override the defaults (`visibility`,
  * `container_format`), but not the identity of the image.
  *
- * @throws OpenStackError `invalid-settings` for metadata of a wrong type
+ * @throws CloudError `invalid-settings` for metadata of a wrong type
  */
 export function imageProperties({ provider, request, vendor }: PropertySources): ImageProperties {
   const format = diskFormat(request.file.format);
@@ -168,7 +167,7 @@ function isSame(wanted: ImageProperties[string], there: unknown): boolean {
 function readMetadata(metadata: Readonly<Record<string, string>>, imageName: string): ImageProperties {
   for (const { name, reason, remedy, severity } of metadataProblems(metadata)) {
     if (severity === 'warning') continue;
-    throw new OpenStackError('invalid-settings', `meta of image ${imageName}: ${name} ${reason}; ${remedy}`);
+    throw new CloudError('invalid-settings', `meta of image ${imageName}: ${name} ${reason}; ${remedy}`);
   }
   const properties = Object.fromEntries(
     Object.entries(metadata).map(([name, value]) => [name, METADATA_TYPES[name]?.(value) ?? value]),

@@ -1,8 +1,7 @@
 import type { Logger, UploadRequest } from '@nodepool-builder/image-builder';
-import { IMAGE_TAGS, RetryBudget } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, IMAGE_TAGS, RetryBudget } from '@nodepool-builder/image-builder/module-kit';
 import type { GlanceImage } from '../glance-image.ts';
 import type { ImageApi, ImageProperties } from '../image-api.ts';
-import { OpenStackError } from '../openstack-error.ts';
 import { type FileData, type FileDataOptions, withFile } from './file-data.ts';
 import { checksumProperties, missingProperties, unprotected, withoutFormats } from './image-properties.ts';
 import { FinalError } from './retry.ts';
@@ -59,7 +58,7 @@ export async function uploadImage(upload: ImageUpload, attempt: number): Promise
       return image;
     } catch (error) {
       await cleanUp(upload, (cleanup) => removeUpload(cleanup, request.uploadId));
-      const isConflict = error instanceof OpenStackError && error.code === 'conflict';
+      const isConflict = error instanceof CloudError && error.code === 'conflict';
       throw isConflict && !isCreated ? new FinalError(error) : error;
     }
   });
@@ -124,8 +123,8 @@ export async function removeUpload(
 }
 
 /** Error for an image of this upload that an administrator has deactivated: it is neither used nor replaced. */
-export function deactivated(cloud: string, id: string): OpenStackError {
-  return new OpenStackError(
+export function deactivated(cloud: string, id: string): CloudError {
+  return new CloudError(
     'conflict',
     `cloud ${cloud}: image ${id} of this upload is deactivated; reactivate it, or delete it so that it is uploaded again`,
   );
@@ -151,7 +150,7 @@ async function isIntact(upload: ImageUpload, image: GlanceImage, file: FileData)
     await verifyImage(upload, image, file);
     return true;
   } catch (error) {
-    if (error instanceof OpenStackError && error.code === 'checksum-mismatch') return false;
+    if (error instanceof CloudError && error.code === 'checksum-mismatch') return false;
     throw error;
   }
 }

@@ -1,8 +1,7 @@
-import { poll, type UploadPart } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, poll, type UploadPart } from '@nodepool-builder/image-builder/module-kit';
 import { type GlanceTask, isRunning } from '../glance-image.ts';
 import type { ImageApi } from '../image-api.ts';
 import type { ObjectStore } from '../object-store.ts';
-import { OpenStackError } from '../openstack-error.ts';
 import { activeImage } from './active-image.ts';
 import {
   deleteLargeObject,
@@ -95,7 +94,7 @@ async function importedImage(
       isRepeated = true;
       task = await create();
     } else if (!isRunning(current)) {
-      throw new OpenStackError(
+      throw new CloudError(
         'image-failed',
         `cloud ${images.cloud}: import task ${id} ended with ${status} and without an image: ${message || 'the cloud gives no reason'}; see the log of its image service`,
       );
@@ -103,7 +102,7 @@ async function importedImage(
     return undefined;
   };
   const onTimeout = (): Error =>
-    new OpenStackError(
+    new CloudError(
       'image-timeout',
       `cloud ${images.cloud}: import task ${task.id} has not ended after ${timeout} s; look at the cloud's image service, or raise image-upload-timeout`,
     );

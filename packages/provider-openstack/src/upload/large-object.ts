@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import { isDigest } from '../glance-image.ts';
 import type { ImageData } from '../image-api.ts';
 import type { ObjectStore, Segment } from '../object-store.ts';
-import { OpenStackError } from '../openstack-error.ts';
 
 /** Location of a large object. */
 export interface LargeObjectPlace {
@@ -25,7 +25,7 @@ const DELETE_AFTER = { 'x-delete-after': '86400' } as const;
 /**
  * Puts a file as a static large object, segment by segment.
  *
- * @throws OpenStackError `checksum-mismatch` if the store has other data than was sent
+ * @throws CloudError `checksum-mismatch` if the store has other data than was sent
  */
 export async function putLargeObject(store: ObjectStore, object: LargeObject): Promise<void> {
   const { container, name, data, segmentSize, headers, signal } = object;
@@ -47,7 +47,7 @@ export async function putLargeObject(store: ObjectStore, object: LargeObject): P
     const stored = await store.put(segmentsIn, segment, body, options);
     const etag = md5.digest('hex');
     if (stored !== undefined && isDigest(stored) && stored.toLowerCase() !== etag) {
-      throw new OpenStackError(
+      throw new CloudError(
         'checksum-mismatch',
         `object ${segmentsIn}/${segment} has md5 ${stored} in the cloud, but ${etag} was sent; upload it again`,
       );

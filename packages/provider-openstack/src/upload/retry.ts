@@ -1,6 +1,5 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { RetryBudget, RetryPolicy } from '@nodepool-builder/image-builder/module-kit';
-import { OpenStackError } from '../openstack-error.ts';
+import { CloudError, RetryBudget, RetryPolicy } from '@nodepool-builder/image-builder/module-kit';
 
 /** Retries of a whole upload or download. */
 export interface TransferRetries {
@@ -41,7 +40,7 @@ export async function retry<T>(work: (attempt: number) => Promise<T>, options: R
   const budget = new RetryBudget(limit);
   let hadConflict = false;
   const mayRetry = (error: unknown): boolean => {
-    if (!(error instanceof OpenStackError)) return false;
+    if (!(error instanceof CloudError)) return false;
     budget.countFrom(budget.failure()); // also for the requests of the next attempt
     // Glance answers 410 when it cleans up after the first half of a replayed body. The next attempt creates another
     // image; a second conflict or 410 has another reason.

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import { IMAGE_TAGS, poll } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, IMAGE_TAGS, poll, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import { type GlanceImage, hasChanged, isRunning, reportedDigests } from '../glance-image.ts';
 import type { ImageProperties } from '../image-api.ts';
-import { OpenStackError, unlessAbsent } from '../openstack-error.ts';
 import { withFile } from './file-data.ts';
 import { MD5 } from './image-properties.ts';
 import { cleanUp, complete, deactivated, type ImageUpload, transferImage } from './image-upload.ts';
@@ -44,7 +43,7 @@ export async function uploadShared(upload: SharedUpload): Promise<string> {
     if ((await createShared(upload, id)) || (await waitUntilComplete(upload, id))) return id;
   }
   throw new FinalError(
-    new OpenStackError(
+    new CloudError(
       'conflict',
       `cloud ${images.cloud} accepts none of the ids for image ${request.imageId}; upload it under another name`,
     ),
@@ -66,7 +65,7 @@ async function createShared(upload: SharedUpload, id: string): Promise<boolean> 
       return true;
     } catch (error) {
       if (isOurs) await cleanUp(upload, (cleanup) => images.delete(id, cleanup.signal));
-      else if (error instanceof OpenStackError && error.code === 'conflict') return false;
+      else if (error instanceof CloudError && error.code === 'conflict') return false;
       throw error;
     }
   });
@@ -93,7 +92,7 @@ function isComplete({ request }: SharedUpload, image: GlanceImage): boolean {
  * Waits until the image of another process is complete. Deletes an image without progress.
  *
  * @returns false if the image is gone
- * @throws OpenStackError `conflict` if it was deactivated
+ * @throws CloudError `conflict` if it was deactivated
  */
 async function waitUntilComplete(upload: SharedUpload, id: string): Promise<boolean> {
   const { images, logger, signal } = upload;
@@ -136,7 +135,7 @@ async function limitFor(
   const kind = LIMITS[status];
   if (kind === undefined) {
     if (status === 'deactivated') throw deactivated(images.cloud, id);
-    throw new OpenStackError(
+    throw new CloudError(
       'conflict',
       `cloud ${images.cloud}: image ${id} of this upload is ${status}; delete it so that it is uploaded again`,
     );

@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
 import type { UploadPart } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import type { GlanceImage } from '../glance-image.ts';
 import type { ImageApi, ImportMethod } from '../image-api.ts';
-import { OpenStackError } from '../openstack-error.ts';
 import { activeImage } from './active-image.ts';
 import type { FileData } from './file-data.ts';
 
@@ -27,7 +27,7 @@ export interface UploadMethod {
   /**
    * Creates an image and waits until it is active. The caller cleans up after a failure.
    *
-   * @throws OpenStackError
+   * @throws CloudError
    */
   run(transfer: Transfer): Promise<GlanceImage>;
   /** Removes what it created apart from images with the upload's id. */
@@ -94,7 +94,7 @@ async function requireMethod(
 ): Promise<void> {
   const offered = await images.importMethods(signal);
   if (offered.includes(method)) return;
-  throw new OpenStackError(
+  throw new CloudError(
     'invalid-settings',
     `cloud ${images.cloud} does not offer image-import ${method}, but ${offered.join(', ') || 'no method at all'}; choose one of these, or leave image-import out`,
   );

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import type { ImageFile, Logger, UploadRequest } from '@nodepool-builder/image-builder';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import { dataSize, type GlanceImage, reportedDigests, storedDigest } from '../glance-image.ts';
 import type { ImageApi } from '../image-api.ts';
-import { OpenStackError } from '../openstack-error.ts';
 import type { FileData } from './file-data.ts';
 import { diskFormat } from './image-properties.ts';
 
@@ -20,7 +20,7 @@ interface VerifiedUpload {
  * some report no size or no digest: they get a warning. Other bytes in the same format and of the same size are damaged,
  * and so are those that are only the beginning of the file.
  *
- * @throws OpenStackError `checksum-mismatch`
+ * @throws CloudError `checksum-mismatch`
  */
 export async function verifyImage(
   { images: { cloud }, request, logger, signal }: VerifiedUpload,
@@ -38,7 +38,7 @@ export async function verifyImage(
     const isCutOff =
       (stored ?? 0) < size && value === (await digestOf(path, algorithm, { size: stored ?? 0, signal }));
     if (isCutOff || isSameKind(image, request.file)) {
-      throw new OpenStackError(
+      throw new CloudError(
         'checksum-mismatch',
         `cloud ${cloud}: image ${image.id} has ${isCutOff ? `the first ${stored ?? 0} bytes and ` : ''}${algorithm} ${value}, but ${path} has ${expected}: it changed during the transfer or on disk; upload it again, and if that fails too, build it again`,
       );

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { LaunchRequest } from '@nodepool-builder/image-builder';
+import { CloudError, type LaunchRequest } from '@nodepool-builder/image-builder';
 import { answersWith, changesAnswer, losesAnswer } from '../../../../test/fixtures/fault-proxy/faults.ts';
-import { OpenStackError } from '../../src/index.ts';
 import { createImage, fails, type NovaCloud, openNovaCloud, PUBLIC_KEY } from './instance-cloud.ts';
 
 const REQUEST: LaunchRequest = { buildId: 'debian-1', image: 'base', publicKey: PUBLIC_KEY, port: 22 };
@@ -14,7 +13,7 @@ function remains({ nova }: NovaCloud): object {
 }
 
 async function noSettings(): Promise<never> {
-  throw new OpenStackError('invalid-settings', 'no cloud; correct cloud');
+  throw new CloudError('invalid-settings', 'no cloud; correct cloud');
 }
 
 const NOTHING = { servers: 0, keyPairs: 0, floatingIps: 0 };
@@ -115,7 +114,7 @@ test('a failed launch in Nova reports a reason and leaves no resources', async (
   faults.inject({ method: 'POST', path: /\/servers$/ }, answersWith(403, { body: quota }));
   await assert.rejects(provider.launch(REQUEST), (error: Error) => {
     assert.ok(fails('launch-failed', /Quota exceeded for instances/)(error));
-    return error.cause instanceof OpenStackError && error.cause.code === 'quota-exceeded';
+    return error.cause instanceof CloudError && error.cause.code === 'quota-exceeded';
   });
   assert.deepEqual(remains(cloud), NOTHING);
 

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { it, type TestContext } from 'node:test';
 import { inspect } from 'node:util';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import { HttpDouble } from '../../../../test/doubles/http-double.ts';
 import { type ForwardProxy, startForwardProxy } from '../../../../test/fixtures/forward-proxy.ts';
 import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import { withVariables } from '../../../../test/fixtures/with-variables.ts';
 import type { CloudSettings } from '../../src/cloud-settings.ts';
-import { OpenStackError } from '../../src/openstack-error.ts';
 import { Transport } from '../../src/session/transport.ts';
 import { settingsWith } from '../fixtures/cloud-settings.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';
@@ -86,7 +86,7 @@ it('a proxy that requires a password causes a settings error without the passwor
       () => transport.read({ url, headers: {}, stallTimeout: 60 }),
     ]) {
       const error: unknown = await send().catch((reason: unknown) => reason);
-      assert.ok(error instanceof OpenStackError, inspect(error));
+      assert.ok(error instanceof CloudError, inspect(error));
       assert.equal(error.code, 'invalid-settings');
       assert.match(
         error.message,

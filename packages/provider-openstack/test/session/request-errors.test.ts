@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { OpenStackErrorCode } from '../../src/openstack-error.ts';
+import type { CloudErrorCode } from '@nodepool-builder/image-builder/module-kit';
 import { answerError, errorMessage } from '../../src/session/request-errors.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
@@ -16,7 +16,7 @@ function errorOf(
 }
 
 describe('the error for a response', () => {
-  const rows: [number, string, OpenStackErrorCode, boolean][] = [
+  const rows: [number, string, CloudErrorCode, boolean][] = [
     [200, '', 'invalid-answer', false],
     [302, '', 'invalid-answer', false],
     [400, 'Invalid disk format', 'bad-request', false],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { inspect } from 'node:util';
-import { OpenStackError } from '../../src/openstack-error.ts';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import { loadCloudSettings } from '../../src/settings/load-cloud-settings.ts';
 import { oneCloud, type SettingsCase } from './settings-case.ts';
 import { settingsTree } from './settings-tree.ts';
@@ -196,7 +196,7 @@ suite('invalid settings', () => {
       const { cloud, regionName, provider } = one;
       const request = { cloud, regionName, provider: { name: 'p', ...provider } };
       await assert.rejects(loadCloudSettings(request, place), (error) => {
-        assert.ok(error instanceof OpenStackError);
+        assert.ok(error instanceof CloudError);
         assert.equal(error.code, 'invalid-settings');
         assert.equal(error.message, one.message.replaceAll('$TREE', root));
         assert.ok(!inspect(error, { depth: 9 }).includes(SECRET), 'a message contains a secret');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, suite, test } from 'node:test';
-import { OpenStackError } from '../../src/openstack-error.ts';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import { loadCloudSettings } from '../../src/settings/load-cloud-settings.ts';
 import { CREDENTIALS } from './cases/credentials.ts';
 import { ENVIRONMENT } from './cases/environment.ts';
@@ -49,7 +49,7 @@ async function ours(one: SettingsCase, { place }: SettingsTree): Promise<SdkView
     const request = { cloud, regionName, provider: { name: 'provider', ...provider } };
     return sdkView(await loadCloudSettings(request, place));
   } catch (error) {
-    assert.ok(error instanceof OpenStackError && error.code === 'invalid-settings', String(error));
+    assert.ok(error instanceof CloudError && error.code === 'invalid-settings', String(error));
     return undefined;
   }
 }

@@ -1,6 +1,6 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { OpenStackError, type OpenStackErrorCode } from '../../src/openstack-error.ts';
+import { CloudError, type CloudErrorCode } from '@nodepool-builder/image-builder/module-kit';
 import { FinalError, type RetryOptions, retry } from '../../src/upload/retry.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';
@@ -22,8 +22,8 @@ function failing(...errors: readonly Error[]): (attempt: number) => Promise<numb
   };
 }
 
-function errorOf(code: OpenStackErrorCode, status?: number): OpenStackError {
-  return new OpenStackError(code, code, { status });
+function errorOf(code: CloudErrorCode, status?: number): CloudError {
+  return new CloudError(code, code, { status });
 }
 
 describe('an upload that fails', () => {

@@ -1,4 +1,4 @@
-import { ZuulError } from './zuul-error.ts';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 
 /** Parts of an `api-url`. */
 export interface ApiUrl {
@@ -16,7 +16,7 @@ const BELOW_ROOT = /\/(?:api\/?|api\/tenant\/(?<api>[^/]+)(?:\/.*)?|t\/(?<page>[
  * (`https://host/api`), of a tenant's API (`https://host/api/tenant/example`), or of a page of a tenant
  * (`https://host/t/example/builds`).
  *
- * @throws ZuulError `invalid-settings`
+ * @throws CloudError `invalid-settings`
  */
 export function parseApiUrl(text: string): ApiUrl {
   const url = URL.parse(text);
@@ -43,7 +43,7 @@ function decode(segment: string): string {
   }
 }
 
-/** The message omits the URL, which may contain a password. */
-function invalid(reason: string, cause?: unknown): ZuulError {
-  return new ZuulError('invalid-settings', `api-url cannot be used: ${reason}`, { cause });
+/** The message does not contain the URL, which may contain a password. */
+function invalid(reason: string, cause?: unknown): CloudError {
+  return new CloudError('invalid-settings', `api-url cannot be used: ${reason}`, { cause });
 }

@@ -1,6 +1,5 @@
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import type { ApiUrl } from './api-url.ts';
-import { ZuulError } from './zuul-error.ts';
 
 /** Maximum number of tenants in a message. */
 const MOST_NAMES = 10;
@@ -23,8 +22,7 @@ type Get = <T>(url: URL, read: (value: unknown) => T) => Promise<T>;
  * Returns the base URL of a tenant's API, with a trailing slash. An API that is white-labelled for one tenant names it
  * in its `info`. Without a configured tenant, the API must have exactly one.
  *
- * @throws ZuulError `invalid-settings` if the tenant is ambiguous, or the API serves another one; errors of the
- * requests
+ * @throws CloudError `invalid-settings` if the tenant is ambiguous, or the API serves another; and those of the requests
  */
 export async function tenantApiUrl(get: Get, { root, tenant }: ApiUrl): Promise<string> {
   const { info } = await get(new URL('api/info', root), (value) => INFO.check(value));
@@ -34,7 +32,7 @@ export async function tenantApiUrl(get: Get, { root, tenant }: ApiUrl): Promise<
     return `${root}api/tenant/${encodeURIComponent(name)}/`;
   }
   if (tenant === undefined || tenant === served) return `${root}api/`;
-  throw new ZuulError(
+  throw new CloudError(
     'invalid-settings',
     `Zuul API ${root}: it serves only the tenant "${served}", not "${tenant}"; correct the tenant or the api-url`,
   );
@@ -44,14 +42,14 @@ async function onlyTenant(get: Get, root: string): Promise<string> {
   const url = new URL('api/tenants', root);
   const tenants = await get(url, (value) => TENANTS.check(value)).catch((error: unknown) => {
     // Without access to the list, the tenant's own API may still be accessible.
-    if (error instanceof ZuulError && (error.status === 401 || error.status === 403)) return [];
+    if (error instanceof CloudError && (error.status === 401 || error.status === 403)) return [];
     throw error;
   });
   const names = tenants.map(({ name }) => name);
   const [only] = names;
   if (only !== undefined && names.length === 1) return only;
   const known = names.length === 0 ? '' : ` (${names.slice(0, MOST_NAMES).join(', ')})`;
-  throw new ZuulError(
+  throw new CloudError(
     'invalid-settings',
     `Zuul API ${root}: it serves several tenants, and no tenant is configured; set tenant${known}`,
   );

@@ -1,6 +1,7 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import {
   type Clock,
+  CloudError,
   JsonReader,
   listPages,
   type RetryLimits,
@@ -12,7 +13,6 @@ import type { ZuulSettings } from '../zuul-settings.ts';
 import { type ApiUrl, parseApiUrl } from './api-url.ts';
 import { tenantApiUrl } from './tenant-api.ts';
 import { type BuildQuery, parseBuild, type ZuulBuild } from './zuul-build.ts';
-import { ZuulError } from './zuul-error.ts';
 import { readAuthorities, ZuulHttp } from './zuul-http.ts';
 
 const RETRIES: RetryLimits = { attempts: 4, firstDelay: 1, longestDelay: 30, longestRetryAfter: 60 };
@@ -49,7 +49,7 @@ export interface ZuulApiOptions {
 /**
  * Opens the API of an image, with its credentials and trusted authorities.
  *
- * @throws ZuulError `invalid-settings`
+ * @throws CloudError `invalid-settings`
  */
 export async function openZuulApi(
   settings: ZuulSettings,
@@ -84,7 +84,7 @@ export class ZuulApi {
   #warned = false;
   readonly #unreadable = new Set<string>();
 
-  /** @throws ZuulError `invalid-settings` */
+  /** @throws CloudError `invalid-settings` */
   constructor(options: ZuulApiOptions) {
     const { apiUrl, tenant, logger, credentials, http = new ZuulHttp(), ...others } = options;
     const { attempts = RETRIES.attempts, ...time } = others;
@@ -100,7 +100,7 @@ export class ZuulApi {
    * Lists the successful builds of a job page by page, ordered by start time, latest first. Every filter is checked
    * here as well. A build that started earlier may end later, so the first build is not always the newest.
    *
-   * @throws ZuulError; CloudError if the list does not end
+   * @throws CloudError
    * @throws the signal's reason
    */
   async *builds(query: BuildQuery, signal: AbortSignal): AsyncGenerator<readonly ZuulBuild[]> {
@@ -120,7 +120,7 @@ export class ZuulApi {
       for (const { uuid } of fresh) seen.add(uuid);
       yield fresh.filter((build) => matchesQuery(build, query));
       if (entries.length >= length && fresh.length === 0) {
-        throw new ZuulError(
+        throw new CloudError(
           'invalid-answer',
           `${this.name}: it lists the same builds on every page; check that proxies forward the query`,
         );
@@ -144,8 +144,8 @@ export class ZuulApi {
     }
     if (builds.length > 0 || entries.length === 0) return builds;
     const request = `GET ${new URL('builds', this.#base).pathname}`;
-    const message = `the response is invalid: ${reason}; check that the URL belongs to the service`;
-    throw new ZuulError('invalid-answer', `${this.name}: ${request}: ${message}`);
+    const message = `the answer is invalid: ${reason}; check that the URL is that of the service`;
+    throw new CloudError('invalid-answer', `${this.name}: ${request}: ${message}`);
   }
 
   async #page(query: BuildQuery, range: PageRange, signal: AbortSignal): Promise<readonly unknown[]> {
@@ -158,7 +158,7 @@ export class ZuulApi {
         this.#generation = generation;
         return page;
       } catch (error) {
-        if (!(error instanceof ZuulError) || error.status !== 404) throw error;
+        if (!(error instanceof CloudError) || error.status !== 404) throw error;
         const isLast = generation === SERVER_GENERATIONS.length - 1;
         if (error.code === 'tenant-unknown' || isLast) {
           // The server may have been replaced by another one.
@@ -195,7 +195,7 @@ export class ZuulApi {
     try {
       return await send(token);
     } catch (error) {
-      if (!(error instanceof ZuulError) || error.status !== 401 || token === undefined) throw error;
+      if (!(error instanceof CloudError) || error.status !== 401 || token === undefined) throw error;
       this.#credentials?.reject(token);
       const another = await this.#credentials?.token(signal);
       if (another === token) throw error;

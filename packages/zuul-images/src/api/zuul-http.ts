@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { STATUS_CODES } from 'node:http';
 import {
+  CloudError,
+  type CloudErrorCode,
   HttpAgent,
   type HttpAnswer,
   HttpClient,
@@ -10,7 +12,6 @@ import {
   retryAfterSeconds,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { ZuulSettings } from '../zuul-settings.ts';
-import { ZuulError, type ZuulErrorCode } from './zuul-error.ts';
 
 /** Default timeout of a request, in seconds. Zuul's timeout of a database query is 30 s. */
 const TIMEOUT = 45;
@@ -18,7 +19,7 @@ const TIMEOUT = 45;
 /** `application/json`, with or without parameters. */
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 
-const CODES: Readonly<Record<number, ZuulErrorCode>> = {
+const CODES: Readonly<Record<number, CloudErrorCode>> = {
   401: 'auth-failed',
   403: 'forbidden',
   404: 'not-found',
@@ -28,7 +29,7 @@ const CODES: Readonly<Record<number, ZuulErrorCode>> = {
   429: 'rate-limited',
 };
 
-const REMEDIES: Partial<Record<ZuulErrorCode, string>> = {
+const REMEDIES: Partial<Record<CloudErrorCode, string>> = {
   'auth-failed': 'configure a token for this tenant, or check whether the configured token is still valid',
   forbidden: "ask the operator of Zuul for an access rule that lets the token's subject read this tenant",
   'not-found': 'check the api-url and the tenant',
@@ -72,7 +73,7 @@ export interface ZuulHttpOptions {
   readonly timeout?: number;
 }
 
-/** HTTP to a Zuul API or an OpenID provider, with errors of type {@link ZuulError}. */
+/** HTTP to a Zuul API or an OpenID provider, with errors of type {@link CloudError}. */
 export class ZuulHttp {
   readonly #client: HttpClient;
 
@@ -83,8 +84,8 @@ export class ZuulHttp {
   /**
    * Sends a request and reads the JSON of its response with `read`, whose errors name the invalid field.
    *
-   * @param name name of the request in messages: the API, the method and the path
-   * @throws ZuulError, also for a redirect to another host
+   * @param name of the request in messages: the API, the method and the path
+   * @throws CloudError, also for a redirect to another host
    */
   async json<T>(name: string, request: HttpRequest, read: (value: unknown) => T): Promise<T> {
     const headers = { accept: 'application/json', ...request.headers };
@@ -97,10 +98,10 @@ export class ZuulHttp {
   }
 }
 
-function requestError(name: string, error: unknown): ZuulError {
+function requestError(name: string, error: unknown): CloudError {
   const { kind, message, cause, isCertificate } = networkFailure(error);
-  const failure = (code: ZuulErrorCode, text: string): ZuulError =>
-    new ZuulError(code, `${name}: ${text}`, { cause });
+  const failure = (code: CloudErrorCode, text: string): CloudError =>
+    new CloudError(code, `${name}: ${text}`, { cause });
   if (isCertificate) {
     const text = `the certificate is not trusted: ${message}; set ca-file or REQUESTS_CA_BUNDLE to its authority, or replace it`;
     return failure('certificate-untrusted', text);
@@ -111,8 +112,8 @@ function requestError(name: string, error: unknown): ZuulError {
   return failure('invalid-answer', `${message}; check that the URL belongs to the service`);
 }
 
-/** Converts a response to an error. `request` names the API, the method and the path. */
-function answerError(request: string, answer: HttpAnswer): ZuulError {
+/** Translates an answer into an error. `request` names the API, the method and the path. */
+function answerError(request: string, answer: HttpAnswer): CloudError {
   const { status, headers } = answer;
   const code = UNKNOWN_TENANT.test(answer.body) && status === 404 ? 'tenant-unknown' : codeOf(status);
   // The path and the query of a login page may contain a secret state.
@@ -120,7 +121,7 @@ function answerError(request: string, answer: HttpAnswer): ZuulError {
   const target = code === 'redirected' ? ` to ${origin}` : '';
   const reason = errorName(answer.body);
   const remedy = TOKEN_REMEDIES[reason ?? ''] ?? REMEDIES[code];
-  return new ZuulError(
+  return new CloudError(
     code,
     [
       `${request}: ${status} ${STATUS_CODES[status] ?? ''}`.trim() + target,
@@ -131,7 +132,7 @@ function answerError(request: string, answer: HttpAnswer): ZuulError {
   );
 }
 
-function codeOf(status: number): ZuulErrorCode {
+function codeOf(status: number): CloudErrorCode {
   if (status >= 300 && status < 400) return 'redirected';
   if (status < 400) return 'invalid-answer';
   return CODES[status] ?? (status >= 500 ? 'service-unavailable' : 'bad-request');
@@ -153,13 +154,13 @@ function readAnswer<T>(name: string, { headers, body }: HttpAnswer, read: (value
   if (!JSON_TYPE.test(type)) {
     const reason = `the response is ${type.replace(/;.*/s, '')} instead of application/json`;
     const remedy = 'check the URL, and whether the server requires a login';
-    throw new ZuulError('invalid-answer', `${name}: ${reason}; ${remedy}`);
+    throw new CloudError('invalid-answer', `${name}: ${reason}; ${remedy}`);
   }
   try {
     return read(parseJson(body));
   } catch (error) {
     const reason = (error as Error).message;
-    throw new ZuulError(
+    throw new CloudError(
       'invalid-answer',
       `${name}: the response is invalid: ${reason}; check that the URL belongs to the service`,
     );
@@ -169,14 +170,14 @@ function readAnswer<T>(name: string, { headers, body }: HttpAnswer, read: (value
 /**
  * Reads the PEM certificates of `ca-file`, for the API and the artifacts; undefined without a file.
  *
- * @throws ZuulError `invalid-settings`
+ * @throws CloudError `invalid-settings`
  */
 export async function readAuthorities({
   'ca-file': caFile,
 }: Pick<ZuulSettings, 'ca-file'>): Promise<string | undefined> {
   if (caFile === undefined) return undefined;
   return await readFile(caFile, 'utf8').catch((cause: unknown) => {
-    throw new ZuulError(
+    throw new CloudError(
       'invalid-settings',
       `cannot read ca-file: ${(cause as Error).message}; correct the path or its permissions`,
       { cause },

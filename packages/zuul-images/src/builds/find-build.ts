@@ -125,7 +125,7 @@ export interface ImageSource extends BuildQuery, ImageRules {}
  * Lists the builds of an image and chooses one. It reads pages until all further builds started more than a day before
  * the newest known one ended, and so ended before it.
  *
- * @throws ZuulError
+ * @throws CloudError
  * @throws the signal's reason
  */
 export async function findBuild(
@@ -149,7 +149,7 @@ export async function findBuild(
  * Finds one build by its uuid. It reads pages until all further builds started more than a day before this one ended.
  * If its end is in the future, and so wrong, it reads all pages.
  *
- * @throws ZuulError
+ * @throws CloudError
  * @throws the signal's reason
  */
 export async function findNamedBuild(

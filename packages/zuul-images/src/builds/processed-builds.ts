@@ -1,11 +1,11 @@
 import { FORMAT_NAMES, type SettingsOf } from '@nodepool-builder/image-builder';
 import {
   asImageError,
+  CloudError,
   DamagedRecordError,
   RecordDirectory,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { ZuulBuild } from '../api/zuul-build.ts';
-import { ZuulError } from '../api/zuul-error.ts';
 import { nameOf } from '../download/artifact-url.ts';
 import type { ImageArtifact } from './image-artifact.ts';
 
@@ -153,7 +153,7 @@ export class ProcessedBuilds {
   /**
    * Reads the file of an image, if it exists. Only one importer may use it.
    *
-   * @throws ZuulError `record-damaged`
+   * @throws CloudError `record-damaged`
    * @throws ImageError `directory-not-usable`
    */
   static async open(directory: string, imageName: string): Promise<ProcessedBuilds> {
@@ -162,7 +162,7 @@ export class ProcessedBuilds {
     const record = await records.read(name).catch((cause: unknown) => {
       if (!(cause instanceof DamagedRecordError)) throw asImageError(cause, `reading ${records.file(name)}`);
       const message = `the record of processed builds ${cause.message}; remove it, and the newest image is imported again`;
-      throw new ZuulError('record-damaged', message, { cause });
+      throw new CloudError('record-damaged', message, { cause });
     });
     const builds = (record?.builds ?? []).map((build) => [build.uuid, notInFuture(build)] as const);
     const newest = record?.newest && notInFuture(record.newest);

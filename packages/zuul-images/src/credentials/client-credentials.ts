@@ -1,5 +1,4 @@
-import { type Clock, JsonReader } from '@nodepool-builder/image-builder/module-kit';
-import { ZuulError } from '../api/zuul-error.ts';
+import { type Clock, CloudError, JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import type { ZuulHttp } from '../api/zuul-http.ts';
 import type { AuthSettings } from '../zuul-settings.ts';
 import { bearerToken, type IssuedToken } from './bearer-token.ts';
@@ -30,7 +29,7 @@ const TOKEN = new JsonReader({
 /**
  * Requests a token from an OpenID provider with the client credentials grant (RFC 6749, section 4.4).
  *
- * @throws ZuulError
+ * @throws CloudError
  */
 export async function requestToken(
   { issuer, 'client-id': id, scope }: NonNullable<AuthSettings['client-credentials']>,
@@ -65,16 +64,16 @@ export async function requestToken(
 
 /** Replaces the remedies of {@link ZuulHttp}, which are about Zuul's API. */
 function withRemedy(error: unknown, remedy: string): unknown {
-  if (!(error instanceof ZuulError) || error.retriable) return error;
+  if (!(error instanceof CloudError) || error.retriable) return error;
   const { status = 0 } = error;
   const [reason] = error.message.split(';', 1);
-  return status < 400 ? error : new ZuulError('credentials-unusable', `${reason}; ${remedy}`, { status });
+  return status < 400 ? error : new CloudError('credentials-unusable', `${reason}; ${remedy}`, { status });
 }
 
 async function discover(issuer: string, http: ZuulHttp, signal: AbortSignal): Promise<Provider> {
   const base = URL.parse(`${issuer.replace(/\/$/, '')}/`);
   if (base === null || !['http:', 'https:'].includes(base.protocol)) {
-    throw new ZuulError(
+    throw new CloudError(
       'invalid-settings',
       'the issuer of Zuul tokens is not an http or https URL; correct it',
     );

@@ -1,4 +1,4 @@
-import { ZuulError } from '../api/zuul-error.ts';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import { bearerToken, type IssuedToken } from './bearer-token.ts';
 import { expiryOf } from './json-web-token.ts';
 
@@ -11,7 +11,7 @@ const LONGEST_OUTPUT = 65_536;
 /**
  * Runs a command that prints a token. Messages contain nothing of its output.
  *
- * @throws ZuulError `credentials-unusable`
+ * @throws CloudError `credentials-unusable`
  */
 export async function tokenOfCommand(
   [command = '', ...args]: readonly string[],
@@ -41,7 +41,7 @@ export async function tokenOfCommand(
   if (exitCode !== undefined) reason = `exited with ${exitCode}`;
   if (isMaxBuffer) reason = `printed more than ${LONGEST_OUTPUT} bytes`;
   if (timedOut) reason = `took longer than ${TIME_LIMIT / 1000} s`;
-  throw new ZuulError(
+  throw new CloudError(
     'credentials-unusable',
     `the command "${command}" of auth ${reason}; run it by hand to see why`,
   );

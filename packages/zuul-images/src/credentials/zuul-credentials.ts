@@ -1,6 +1,10 @@
 import { readFile } from 'node:fs/promises';
-import { type Clock, SingleFlight, SYSTEM_CLOCK } from '@nodepool-builder/image-builder/module-kit';
-import { ZuulError } from '../api/zuul-error.ts';
+import {
+  type Clock,
+  CloudError,
+  SingleFlight,
+  SYSTEM_CLOCK,
+} from '@nodepool-builder/image-builder/module-kit';
 import { ZuulHttp } from '../api/zuul-http.ts';
 import type { AuthSettings } from '../zuul-settings.ts';
 import { bearerToken, type IssuedToken } from './bearer-token.ts';
@@ -26,7 +30,7 @@ export class ZuulCredentials {
   /**
    * Returns the bearer token for a request that starts now.
    *
-   * @throws ZuulError `credentials-unusable`, and errors of the issuer
+   * @throws CloudError `credentials-unusable`, and those of the issuer
    */
   async token(signal: AbortSignal): Promise<string> {
     const { value, expiresAt = Number.POSITIVE_INFINITY } = this.#token ?? {};
@@ -79,9 +83,9 @@ export function createCredentials(
 async function readSecret(path: string): Promise<string> {
   const content = await readFile(path, 'utf8').catch((cause: unknown) => {
     const message = `${(cause as Error).message}; correct the path or its permissions`;
-    throw new ZuulError('credentials-unusable', `cannot read an auth file: ${message}`, { cause });
+    throw new CloudError('credentials-unusable', `cannot read a file of auth: ${message}`, { cause });
   });
   const secret = content.replace(/\r?\n$/, '');
   if (secret !== '') return secret;
-  throw new ZuulError('credentials-unusable', `auth file ${path} is empty; write the token to it`);
+  throw new CloudError('credentials-unusable', `the file ${path} of auth is empty; fill it`);
 }

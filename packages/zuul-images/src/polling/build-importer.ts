@@ -67,7 +67,7 @@ export class BuildImporter {
    * Imports until no new build is left, because one may finish during an import. A build whose import failed waits, but
    * a newer one does not.
    *
-   * @throws ZuulError, ImageError, GearmanError: to retry later
+   * @throws CloudError, ImageError, GearmanError: to retry later
    * @throws the signal's reason
    */
   async run(signal: AbortSignal): Promise<void> {

@@ -29,7 +29,7 @@ export interface ArtifactAvailability {
  * Returns the access to the artifacts of an image. It excludes loopback, link-local and private networks, unless the
  * configuration names a host there.
  *
- * @throws ZuulError `invalid-settings`
+ * @throws CloudError `invalid-settings`
  */
 export async function artifactAccessOf(settings: ZuulSettings): Promise<ArtifactAccess> {
   const { 'api-url': apiUrl, 's3-endpoint': s3Endpoint, 'allowed-hosts': allowedHosts = [] } = settings;
@@ -80,7 +80,7 @@ async function lookUp(
  * the disk image cannot be made from the others.
  *
  * @throws ImageError `invalid-configuration`, `format-unknown`, `format-unavailable`
- * @throws ZuulError `invalid-settings`
+ * @throws CloudError `invalid-settings`
  */
 export async function isImageExpired(
   artifacts: readonly ImageArtifact[],

@@ -7,13 +7,13 @@ import {
   type Material,
 } from '@nodepool-builder/image-builder';
 import {
+  CloudError,
   convertImage,
   type FullBuildContext,
   fileDigest,
   portion,
 } from '@nodepool-builder/image-builder/module-kit';
 import { openZuulApi } from '../api/zuul-api.ts';
-import { ZuulError } from '../api/zuul-error.ts';
 import type { ImageBuild } from '../builds/find-build.ts';
 import type { ImageArtifact } from '../builds/image-artifact.ts';
 import { nameOf } from '../download/artifact-url.ts';
@@ -56,7 +56,7 @@ export async function fetchImage(
     }
     if (expired !== undefined) throw expired;
   } catch (error) {
-    if (!(error instanceof ZuulError)) throw error;
+    if (!(error instanceof CloudError)) throw error;
     const { code, retriable, message } = error;
     const refused = retriable ? 'source-unavailable' : 'source-refused';
     const imageCode = code === 'invalid-settings' ? 'invalid-configuration' : refused;

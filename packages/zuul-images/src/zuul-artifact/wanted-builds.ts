@@ -18,7 +18,7 @@ const MOST_BUILDS = 10;
  * Yields the build that the image-id names, or else the newest builds, one after the other.
  *
  * @throws ImageError `build-unknown`, `build-unusable`
- * @throws ZuulError
+ * @throws CloudError
  */
 export async function* wantedBuilds(
   api: Pick<ZuulApi, 'builds' | 'name'>,

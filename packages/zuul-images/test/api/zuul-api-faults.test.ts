@@ -1,10 +1,10 @@
 // Not a unit test: it takes seconds.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { CloudErrorCode } from '@nodepool-builder/image-builder/module-kit';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import type { ZuulFault } from '../../../../test/fixtures/zuul/faults.ts';
 import { QUERY, startZuul } from '../../../../test/fixtures/zuul/start-zuul.ts';
-import type { ZuulErrorCode } from '../../src/api/zuul-error.ts';
 import { ZuulHttp } from '../../src/api/zuul-http.ts';
 import { ApiFixture } from './api-fixture.ts';
 import { zuulFailure } from './zuul-failure.ts';
@@ -55,7 +55,7 @@ describe('a transient error', () => {
 });
 
 describe('invalid responses', () => {
-  const faults: readonly (readonly [ZuulFault, ZuulErrorCode, ...string[]])[] = [
+  const faults: readonly (readonly [ZuulFault, CloudErrorCode, ...string[]])[] = [
     ['login-page', 'invalid-answer', 'text/html', 'login'],
     ['login-redirect', 'redirected', '302 Found to http://localhost:9;', 'login'],
     ['half-json', 'invalid-answer', 'not JSON'],

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { ZuulError, type ZuulErrorCode } from '../../src/api/zuul-error.ts';
+import { CloudError, type CloudErrorCode } from '@nodepool-builder/image-builder/module-kit';
 
-/** For `assert.rejects` and `assert.throws`: a {@link ZuulError} of this code whose message contains these words. */
-export function zuulFailure(code: ZuulErrorCode, ...words: string[]): (error: unknown) => boolean {
+/** For `assert.rejects` and `assert.throws`: a {@link CloudError} of this code whose message contains these words. */
+export function zuulFailure(code: CloudErrorCode, ...words: string[]): (error: unknown) => boolean {
   return (error) => {
-    assert.ok(error instanceof ZuulError, String(error));
+    assert.ok(error instanceof CloudError, String(error));
     assert.equal(error.code, code, error.message);
     for (const word of words)
       assert.ok(error.message.includes(word), `"${word}" is not in "${error.message}"`);
