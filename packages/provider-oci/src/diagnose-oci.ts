@@ -18,13 +18,13 @@ export async function* diagnoseRegistry(
   }
   yield {
     subject,
-    state: 'ok',
-    finding: `${repository} has ${tags.value.length} ${tags.value.length === 1 ? 'tag' : 'tags'}`,
+    status: 'ok',
+    message: `${repository} has ${tags.value.length} ${tags.value.length === 1 ? 'tag' : 'tags'}`,
   };
   const rights = `permission to push of provider ${provider}`;
   const pushed = await attempt(rights, signal, async () => await tryUpload(registry, signal));
-  yield pushed.problem ?? { subject: rights, state: 'ok', finding: `an upload to ${repository} can begin` };
+  yield pushed.problem ?? { subject: rights, status: 'ok', message: `an upload to ${repository} can begin` };
   const deletions = `permission to delete of provider ${provider}`;
   const deleted = await attempt(deletions, signal, async () => await tryDeletion(registry, signal));
-  yield deleted.problem ?? { subject: deletions, state: 'ok', finding: `${repository} permits deletions` };
+  yield deleted.problem ?? { subject: deletions, status: 'ok', message: `${repository} permits deletions` };
 }

@@ -39,7 +39,14 @@ import {
   writePartial,
 } from './partial-file.ts';
 import { placeImage, refuseForeign } from './place-image.ts';
-import { checkSidecars, listLonelyManifests, placeSidecars, readSidecars, removeManifest, withNames } from './sidecars.ts';
+import {
+  checkSidecars,
+  listLonelyManifests,
+  placeSidecars,
+  readSidecars,
+  removeManifest,
+  withNames,
+} from './sidecars.ts';
 
 /** Settings of a {@link DirectoryProvider}. */
 export interface DirectoryProviderOptions {
@@ -141,7 +148,10 @@ export class DirectoryProvider extends CloudImages<Entry | undefined> {
 
   protected override async listParts(): Promise<readonly UploadPart[]> {
     return await this.#run('list of partial uploads', async () => {
-      const files = [...(await listPartials(this.#directory)), ...(await listLonelyManifests(this.#directory))];
+      const files = [
+        ...(await listPartials(this.#directory)),
+        ...(await listLonelyManifests(this.#directory)),
+      ];
       const parts = await Promise.all(files.map(partialUploadOf));
       return parts.filter((part) => part !== undefined);
     });
