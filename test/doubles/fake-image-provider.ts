@@ -26,7 +26,8 @@ export class FakeImageProvider extends CloudImages {
   readonly #documents = new Map<string, Map<string, AttestationDocument>>();
 
   constructor(options: { readonly name?: string; readonly formats?: readonly ImageFormat[] } = {}) {
-    super({ name: options.name ?? 'fake', formats: options.formats ?? ['qcow2', 'raw'] });
+    const { name = 'fake', formats = ['qcow2', 'raw'] } = options;
+    super({ entry: { name }, formats });
   }
 
   override async list({ signal }: OperationOptions = {}): Promise<readonly ProviderImage[]> {
@@ -43,11 +44,11 @@ export class FakeImageProvider extends CloudImages {
     for (const document of documents) known.set(document.name, document);
   }
 
-  protected async ownImages(): Promise<readonly CloudImage[]> {
+  protected async listImages(): Promise<readonly CloudImage[]> {
     return Array.from(this.images.values(), (image) => this.#describe(image));
   }
 
-  protected async getImage(externalId: string): Promise<CloudImage | undefined> {
+  protected override async getImage(externalId: string): Promise<CloudImage | undefined> {
     const image = this.images.get(externalId);
     if (image !== undefined) return this.#describe(image);
     return this.foreign.has(externalId) ? foreignImage(externalId) : undefined;
@@ -85,7 +86,7 @@ export class FakeImageProvider extends CloudImages {
     this.#documents.delete(externalId);
   }
 
-  protected async removeUpload(uploadId: string): Promise<void> {
+  protected override async removeUpload(uploadId: string): Promise<void> {
     await this.removeImage({ externalId: `${this.name}/${uploadId}` });
   }
 
@@ -93,7 +94,6 @@ export class FakeImageProvider extends CloudImages {
     const { externalId, imageName, imageId, uploadId = '', uploadedAt } = image;
     const { externalName, builtAt, metadata = {} } = this.#requests.get(externalId) ?? {};
     return cloudImage({
-      native: image,
       externalId,
       name: externalName ?? `${imageName}-${imageId}`,
       status: 'active',

@@ -111,9 +111,10 @@ describe('the example of a plugin, installed from its tarball', () => {
     await submit('image-build:docs', { 'image-id': 'docs-1' });
     const request = { provider: 'local', 'image-name': 'docs' };
     const { 'external-id': externalId = '' } = await submit('image-upload:docs-1', request);
-    const image = join(site, 'pool', externalId, 'image');
+    const image = join(site, 'pool', externalId);
     assert.match(await run(site, 'qemu-img', 'info', image), /file format: qcow2/);
-    const record: unknown = JSON.parse(await readFile(join(site, 'pool', externalId, 'record'), 'utf8'));
-    assert.partialDeepStrictEqual(record, { imageId: 'docs-1', imageName: 'docs', format: 'qcow2' });
+    const record: unknown = JSON.parse(await readFile(`${image}.json`, 'utf8'));
+    const tags = { nodepool_build_id: 'docs-1', nodepool_image_name: 'docs', nodepool_format: 'qcow2' };
+    assert.partialDeepStrictEqual(record, { tags });
   });
 });

@@ -3,6 +3,7 @@ export { BaseImageBuilder } from './base.ts';
 export type { SourceRepository } from './build/source-repository.ts';
 export { type CloudImage, cloudImage } from './cloud/cloud-image.ts';
 export {
+  type CloudEntry,
   CloudImages,
   type CloudImagesOptions,
   type CloudUpload,
@@ -23,7 +24,7 @@ export { HashedReader } from './hashed-reader.ts';
 export type { ImageFilter } from './image-filter/image-filter.ts';
 export { parseImageFilter, splitTags } from './image-filter/image-filter.ts';
 export { latestImage } from './image-filter/latest-image.ts';
-export { cloudImageName, fileTags, imageTags, type TaggedImage } from './image-tags.ts';
+export type { TaggedImage } from './image-tags.ts';
 export type {
   CapturedImage,
   CaptureRequest,

@@ -28,15 +28,8 @@ export const AWS_MODULE: ProviderModule<typeof AWS_SETTINGS, undefined> = {
   },
   prepare: async () => ({ prepared: undefined, imageType: 'raw' }),
   images: {
-    open(entry, { formats, logger, directory, onTask }) {
-      return new AwsProvider({
-        entry,
-        formats,
-        directory,
-        logger,
-        session: { ...sessionOf(entry), onTask },
-      });
-    },
+    open: (entry, services) =>
+      new AwsProvider({ entry, ...services, session: { ...sessionOf(entry), onTask: services.onTask } }),
     cloudImages: AWS_CLOUD_IMAGES,
   },
   instances: {

@@ -3,18 +3,16 @@ import type {
   CheckResult,
   ClaimRequest,
   ImageFilter,
-  ImageFormat,
-  Logger,
   OperationOptions,
   UploadResult,
 } from '@nodepool-builder/image-builder';
 import {
   type CloudImage,
   CloudImages,
+  type CloudImagesOptions,
   type CloudUpload,
   signalOf,
   type UploadPart,
-  UploadRecords,
 } from '@nodepool-builder/image-builder/module-kit';
 import { describeImage, findImage, searchImages } from './ami-search.ts';
 import { imagesWith, removeImage, removeSnapshot, snapshotsWith } from './amis.ts';
@@ -28,41 +26,38 @@ import { listParts } from './partial-uploads.ts';
 import { distributeImage, registerImage } from './register-image.ts';
 import { importImage, importSnapshot, removeImport } from './s3-import.ts';
 
-export interface AwsProviderOptions {
-  readonly entry: AwsEntry;
-  /** Accepted formats, the preferred one first. */
-  readonly formats: readonly ImageFormat[];
-  /** Directory for records of unfinished uploads. Absent: this process uploads nothing. */
-  readonly directory?: string | undefined;
+export interface AwsProviderOptions extends CloudImagesOptions<AwsEntry> {
   readonly session: Omit<SessionOptions, 'name'>;
   /** Seconds between two looks at something that is pending, at most. Default 10. */
   readonly interval?: number | undefined;
-  readonly logger: Logger;
 }
 
 /** A provider that keeps images as AMIs in EC2. The external id is the AMI's. */
-export class AwsProvider extends CloudImages<Image, typeof UPLOAD> {
+export class AwsProvider extends CloudImages<AwsEntry, Image, typeof UPLOAD> {
   protected override readonly listsMayLag = true;
-  readonly #options: AwsProviderOptions;
   readonly #session: AwsSession;
+  readonly #sessionOptions: AwsProviderOptions['session'];
   readonly #bases: SnapshotBases;
+  readonly #interval: number;
 
   constructor(options: AwsProviderOptions) {
-    const { entry, formats, session, directory, logger } = options;
-    const { name, 'bandwidth-limit': bandwidthLimit } = entry;
-    const records = new UploadRecords(name, directory && `${directory}/unfinished`, UPLOAD, [BLOCKS]);
-    super({ name, formats, logger, bandwidthLimit, records });
-    this.#options = options;
-    this.#session = new AwsSession({ ...session, name });
+    super(options, UPLOAD, [BLOCKS]);
+    const { session, directory, interval = 10 } = options;
+    this.#session = new AwsSession({ ...session, name: this.name });
+    this.#sessionOptions = session;
     this.#bases = new SnapshotBases(`${directory}/bases`);
+    this.#interval = interval;
   }
 
-  protected async ownImages(signal: AbortSignal): Promise<readonly CloudImage<Image>[]> {
+  protected async listImages(signal: AbortSignal): Promise<readonly CloudImage<Image>[]> {
     const images = await imagesWith(await this.#session.open(), 'provider', this.name, signal);
     return images.map((image) => describeImage(image));
   }
 
-  protected async getImage(externalId: string, signal: AbortSignal): Promise<CloudImage<Image> | undefined> {
+  protected override async getImage(
+    externalId: string,
+    signal: AbortSignal,
+  ): Promise<CloudImage<Image> | undefined> {
     return await findImage(await this.#session.open(), externalId, signal);
   }
 
@@ -75,15 +70,14 @@ export class AwsProvider extends CloudImages<Image, typeof UPLOAD> {
   }
 
   protected override async checkUpload(): Promise<void> {
-    void this.records.required;
     await this.#session.open();
   }
 
   protected async makeImage({ request, ...running }: CloudUpload): Promise<UploadResult> {
-    const { entry, logger, interval = 10 } = this.#options;
+    const { entry, records, logger } = this;
     const region = await this.#session.open();
-    const { records } = this;
-    const upload = { ...running, request, region, entry, records, bases: this.#bases, interval, logger };
+    const site = { region, entry, records, logger, bases: this.#bases, interval: this.#interval };
+    const upload = { ...running, ...site, request };
     const [found] = await imagesWith(region, 'uploadId', request.uploadId, running.signal);
     const externalId = found?.ImageId ?? (await newImage(upload));
     await distributeImage(upload, this.#session, externalId);
@@ -95,10 +89,11 @@ export class AwsProvider extends CloudImages<Image, typeof UPLOAD> {
     request: ClaimRequest,
     signal: AbortSignal,
   ): Promise<boolean> {
-    const { entry, interval = 10 } = this.#options;
+    const { entry } = this;
     const region = await this.#session.open();
     if (!(await claimCapture(region, entry, externalId, request, signal))) return false;
-    await distributeImage({ region, entry, request, interval, signal }, this.#session, externalId);
+    const site = { region, entry, request, interval: this.#interval, signal };
+    await distributeImage(site, this.#session, externalId);
     return true;
   }
 
@@ -114,8 +109,8 @@ export class AwsProvider extends CloudImages<Image, typeof UPLOAD> {
   }
 
   /** Removes the AMIs first. */
-  protected async removeUpload(uploadId: string, signal: AbortSignal): Promise<void> {
-    const { entry } = this.#options;
+  protected override async removeUpload(uploadId: string, signal: AbortSignal): Promise<void> {
+    const { entry } = this;
     const records = this.records.required;
     const regions = await this.#regions();
     for (const region of regions) {
@@ -136,8 +131,8 @@ export class AwsProvider extends CloudImages<Image, typeof UPLOAD> {
   }
 
   async *diagnose(options: OperationOptions = {}): AsyncIterable<CheckResult> {
-    const { entry, session } = this.#options;
-    yield* diagnoseImages({ entry, session, signal: signalOf(options) });
+    const signal = signalOf(options);
+    yield* diagnoseImages({ entry: this.entry, session: this.#sessionOptions, signal });
   }
 
   override close(): void {
@@ -146,7 +141,7 @@ export class AwsProvider extends CloudImages<Image, typeof UPLOAD> {
 
   /** The main region, and those of the copies. */
   async #regions(): Promise<readonly [AwsRegion, ...AwsRegion[]]> {
-    const { 'copy-regions': copies = [] } = this.#options.entry;
+    const { 'copy-regions': copies = [] } = this.entry;
     const [main, ...others] = await Promise.all([
       this.#session.open(),
       ...copies.map(async (name) => await this.#session.open(name)),

@@ -38,10 +38,10 @@ export const AZURE_MODULE: ProviderModule<typeof AZURE_SETTINGS, Host> = {
     return { prepared: { subscription }, imageType: 'raw' };
   },
   images: {
-    open(entry, { prepared, formats, logger, directory, onTask }) {
+    open(entry, services) {
       const { 'azure-cloud': cloud } = entry;
       const account = async (): Promise<AzureAccount> => {
-        const { subscription } = await prepared();
+        const { subscription } = await services.prepared();
         return {
           subscription,
           resourceGroup: entry['resource-group'],
@@ -57,7 +57,7 @@ export const AZURE_MODULE: ProviderModule<typeof AZURE_SETTINGS, Host> = {
             }),
         };
       };
-      return new AzureProvider({ entry, formats, account, directory, logger, onTask });
+      return new AzureProvider({ entry, ...services, account });
     },
     cloudImages: CLOUD_IMAGE_KEYS,
   },

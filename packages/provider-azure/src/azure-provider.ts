@@ -1,19 +1,12 @@
-import type {
-  CheckResult,
-  ImageFilter,
-  ImageFormat,
-  Logger,
-  UploadRequest,
-  UploadResult,
-} from '@nodepool-builder/image-builder';
+import type { CheckResult, ImageFilter, UploadRequest, UploadResult } from '@nodepool-builder/image-builder';
 import {
   type CheckOptions,
   type CloudImage,
   CloudImages,
+  type CloudImagesOptions,
   type CloudUpload,
   cloudError,
   type UploadPart,
-  UploadRecords,
   unlessAbsent,
 } from '@nodepool-builder/image-builder/module-kit';
 import { type AzureAccount, AzureSession } from './azure-session.ts';
@@ -25,14 +18,8 @@ import { ManagedImages } from './managed-images.ts';
 import { describeImage, type ImageStore, isOf, planImage, type StoredImage } from './stored-image.ts';
 import { UploadDisks } from './upload-disks.ts';
 
-export interface AzureProviderOptions {
-  readonly entry: AzureEntry;
-  /** Accepted formats: `raw` and `vhd-fixed`. */
-  readonly formats: readonly ImageFormat[];
+export interface AzureProviderOptions extends CloudImagesOptions<AzureEntry> {
   readonly account: () => Promise<AzureAccount>;
-  /** Directory for records of unfinished uploads. Absent: this process uploads nothing. */
-  readonly directory?: string | undefined;
-  readonly logger: Logger;
   /** Seconds between two queries for an operation or an image, unless Azure asks for another time. Default 2. */
   readonly pollInterval?: number | undefined;
   readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
@@ -58,7 +45,7 @@ interface Cloud {
  * A provider that stores images in Azure, as managed images or as versions in a gallery. The external id is that of
  * Resource Manager.
  */
-export class AzureProvider extends CloudImages<StoredImage, typeof RECORD> {
+export class AzureProvider extends CloudImages<AzureEntry, StoredImage, typeof RECORD> {
   protected override readonly listsMayLag = true;
   readonly #options: AzureProviderOptions;
   /** Ids of images that this process made, by the upload: a list may not show them yet. */
@@ -66,19 +53,16 @@ export class AzureProvider extends CloudImages<StoredImage, typeof RECORD> {
   #cloud: Promise<Cloud> | undefined;
 
   constructor(options: AzureProviderOptions) {
-    const { entry, formats, directory, logger } = options;
-    const { name, 'bandwidth-limit': bandwidthLimit } = entry;
-    super({ name, formats, logger, bandwidthLimit, records: new UploadRecords(name, directory, RECORD) });
+    super(options, RECORD);
     this.#options = options;
   }
 
-  protected async ownImages(signal: AbortSignal): Promise<readonly CloudImage<StoredImage>[]> {
+  protected async listImages(signal: AbortSignal): Promise<readonly CloudImage<StoredImage>[]> {
     const { images } = await this.#open();
-    const own = (await images.list(signal)).filter((image) => isOf(image, this.name));
-    return own.map((image) => describeImage(image));
+    return (await images.list(signal)).map((image) => describeImage(image));
   }
 
-  protected async getImage(
+  protected override async getImage(
     externalId: string,
     signal: AbortSignal,
     filter?: ImageFilter,
@@ -101,8 +85,7 @@ export class AzureProvider extends CloudImages<StoredImage, typeof RECORD> {
   }
 
   protected override async checkUpload(request: UploadRequest): Promise<void> {
-    void this.records.required;
-    const { 'gallery-name': gallery, tags } = this.#options.entry;
+    const { 'gallery-name': gallery, tags } = this.entry;
     if (planImage(this.name, request, tags).architecture !== 'Arm64' || gallery !== undefined) return;
     const subject = `provider ${this.name}: upload of image ${request.imageId}`;
     throw cloudError('bad-request', subject, 'a managed image cannot be of Arm64; set gallery-name');
@@ -113,7 +96,8 @@ export class AzureProvider extends CloudImages<StoredImage, typeof RECORD> {
     const { request, signal } = running;
     const { uploadId } = request;
     const { images, disks } = await this.#open();
-    const { entry, logger, pollInterval = 2 } = this.#options;
+    const { entry, logger } = this;
+    const { pollInterval = 2 } = this.#options;
     const plan = planImage(this.name, request, entry.tags);
     const earlierDisk = (await this.records.read(uploadId))?.disk;
     const record = async (disk: string): Promise<void> => {
@@ -140,7 +124,7 @@ export class AzureProvider extends CloudImages<StoredImage, typeof RECORD> {
     for (const disk of await disks.list(signal, tagged.uploadId)) await disks.delete(disk, signal);
   }
 
-  protected async removeUpload(uploadId: string, signal: AbortSignal): Promise<void> {
+  protected override async removeUpload(uploadId: string, signal: AbortSignal): Promise<void> {
     const { images, disks } = await this.#open();
     const record = await this.records.read(uploadId);
     const listed = (await images.list(signal).catch(unlessAbsent)) ?? []; // there may be no such gallery
@@ -167,8 +151,8 @@ export class AzureProvider extends CloudImages<StoredImage, typeof RECORD> {
   }
 
   async *diagnose(options: CheckOptions = {}): AsyncIterable<CheckResult> {
-    const { entry, account } = this.#options;
-    yield* diagnoseAzure({ entry, account }, options);
+    const { account } = this.#options;
+    yield* diagnoseAzure({ entry: this.entry, account }, options);
   }
 
   /** Removes the disk of a name if it is of this upload. */
@@ -190,7 +174,8 @@ export class AzureProvider extends CloudImages<StoredImage, typeof RECORD> {
   }
 
   async #connect(): Promise<Cloud> {
-    const { entry, account, onTask, pollInterval } = this.#options;
+    const { entry } = this;
+    const { account, onTask, pollInterval } = this.#options;
     const onRefused = (): void => {
       this.#cloud = undefined;
     };

@@ -17,19 +17,17 @@ export const GCE_MODULE: ProviderModule<typeof GCE_SETTINGS, undefined> = {
   },
   prepare: async () => ({ prepared: undefined, imageType: 'raw' }),
   images: {
-    open(entry, { formats, logger, directory, onTask }) {
+    open(entry, services) {
       return new GceProvider({
         entry,
-        formats,
-        directory,
-        logger,
+        ...services,
         session: {
           project: entry.project,
           credentialsFile:
             entry['credentials-file'] ?? (process.env.GOOGLE_APPLICATION_CREDENTIALS || undefined),
           endpoint: entry.endpoint,
           storageEndpoint: entry['storage-endpoint'],
-          onTask,
+          onTask: services.onTask,
         },
       });
     },

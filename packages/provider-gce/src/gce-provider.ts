@@ -1,8 +1,6 @@
 import {
   type CheckResult,
   type ImageFilter,
-  type ImageFormat,
-  type Logger,
   type OperationOptions,
   splitTags,
   type UploadResult,
@@ -10,6 +8,7 @@ import {
 import {
   type CloudImage,
   CloudImages,
+  type CloudImagesOptions,
   type CloudUpload,
   cloudImage,
   IMAGE_TAGS,
@@ -17,7 +16,6 @@ import {
   SELF,
   signalOf,
   type UploadPart,
-  UploadRecords,
 } from '@nodepool-builder/image-builder/module-kit';
 import { diagnoseGce } from './diagnose-gce.ts';
 import { getImage, type Image, type ImageSite, imagesWith, listImages, removeImage } from './gce-images.ts';
@@ -26,37 +24,34 @@ import type { GceEntry } from './gce-settings.ts';
 import { listObjects, removeObject, UPLOAD, uploadImage } from './gce-upload.ts';
 import { labelValue, tagsOf } from './image-labels.ts';
 
-export interface GceProviderOptions {
-  readonly entry: GceEntry;
-  /** Accepted formats, the preferred one first. */
-  readonly formats: readonly ImageFormat[];
-  /** Directory for records of unfinished uploads. Absent: this process uploads nothing. */
-  readonly directory?: string | undefined;
+export interface GceProviderOptions extends CloudImagesOptions<GceEntry> {
   readonly session: Omit<GceSessionOptions, 'name'>;
   /** Seconds between two looks at something that is pending, at most. Default 10. */
   readonly interval?: number | undefined;
-  readonly logger: Logger;
 }
 
 /** A provider that keeps images in Compute Engine. The external id is the image's name. */
-export class GceProvider extends CloudImages<Image, typeof UPLOAD> {
+export class GceProvider extends CloudImages<GceEntry, Image, typeof UPLOAD> {
   protected override readonly listsMayLag = true;
   readonly #options: GceProviderOptions;
   readonly #session: GceSession;
 
   constructor(options: GceProviderOptions) {
-    const { entry, formats, session, directory, logger } = options;
-    const { name, 'bandwidth-limit': bandwidthLimit } = entry;
-    super({ name, formats, logger, bandwidthLimit, records: new UploadRecords(name, directory, UPLOAD) });
+    super(options, UPLOAD);
     this.#options = options;
-    this.#session = new GceSession({ ...session, name, logger });
+    this.#session = new GceSession({ ...options.session, name: this.name, logger: this.logger });
   }
 
-  protected async ownImages(signal: AbortSignal): Promise<readonly CloudImage<Image>[]> {
-    return (await imagesWith(this.#site(signal), 'provider', this.name)).map((image) => describe(image));
+  protected async listImages(signal: AbortSignal, uploadId?: string): Promise<readonly CloudImage<Image>[]> {
+    const [tag, value] =
+      uploadId === undefined ? (['provider', this.name] as const) : (['uploadId', uploadId] as const);
+    return (await imagesWith(this.#site(signal), tag, value)).map((image) => describe(image));
   }
 
-  protected async getImage(externalId: string, signal: AbortSignal): Promise<CloudImage<Image> | undefined> {
+  protected override async getImage(
+    externalId: string,
+    signal: AbortSignal,
+  ): Promise<CloudImage<Image> | undefined> {
     const { project } = await this.#session.open();
     const image = await getImage(this.#site(signal), externalId);
     return image && describe(image, project);
@@ -87,13 +82,8 @@ export class GceProvider extends CloudImages<Image, typeof UPLOAD> {
     return found;
   }
 
-  protected override async checkUpload(): Promise<void> {
-    void this.records.required;
-  }
-
   protected async makeImage({ request, signal, ...upload }: CloudUpload): Promise<UploadResult> {
-    const { entry } = this.#options;
-    const site = { ...this.#site(signal), entry, records: this.records };
+    const site = { ...this.#site(signal), entry: this.entry, records: this.records };
     const externalId = await uploadImage({ ...site, ...upload, request });
     await removeObject(site, request.uploadId);
     return { externalId };
@@ -103,21 +93,21 @@ export class GceProvider extends CloudImages<Image, typeof UPLOAD> {
     await removeImage(this.#site(signal), native);
   }
 
-  protected async removeUpload(uploadId: string, signal: AbortSignal): Promise<void> {
-    const site = this.#site(signal);
-    for (const image of await imagesWith(site, 'uploadId', uploadId)) await removeImage(site, image);
-    await removeObject({ ...site, entry: this.#options.entry, records: this.records.required }, uploadId);
+  protected override async removeUpload(uploadId: string, signal: AbortSignal): Promise<void> {
+    await super.removeUpload(uploadId, signal);
+    const records = this.records.required;
+    await removeObject({ ...this.#site(signal), entry: this.entry, records }, uploadId);
   }
 
   protected override async listParts(signal: AbortSignal): Promise<readonly UploadPart[]> {
-    const objects = await listObjects({ ...this.#site(signal), entry: this.#options.entry });
+    const objects = await listObjects({ ...this.#site(signal), entry: this.entry });
     return [...(await super.listParts(signal)), ...objects];
   }
 
   async *diagnose(options: OperationOptions = {}): AsyncIterable<CheckResult> {
-    const { entry, session } = this.#options;
-    const { endpoint } = session;
-    yield* diagnoseGce({ session: this.#session, entry, endpoint, signal: signalOf(options) });
+    const { endpoint } = this.#options.session;
+    const signal = signalOf(options);
+    yield* diagnoseGce({ session: this.#session, entry: this.entry, endpoint, signal });
   }
 
   /** Ends the clients. */

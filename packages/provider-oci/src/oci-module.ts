@@ -29,18 +29,16 @@ export const OCI_MODULE: ProviderModule<typeof OCI_SETTINGS, readonly string[]> 
       imageType: layout === 'container-image' ? ('tar' as const) : ('qcow2' as const),
     }),
   images: {
-    open(entry, { prepared, formats, logger, directory, onTask }) {
+    open(entry, services) {
       const repository = parseRepository(entry.repository) ?? { host: 'localhost', path: 'invalid' };
       return new OciProvider({
         entry,
-        formats,
-        directory,
-        logger,
+        ...services,
         registry: {
           endpoint: endpointOf(entry, repository),
           credentials: async () =>
-            await findCredentials(await prepared(), repository, `provider ${entry.name}`),
-          onTask,
+            await findCredentials(await services.prepared(), repository, `provider ${entry.name}`),
+          onTask: services.onTask,
         },
       });
     },

@@ -2,8 +2,6 @@ import { createHash } from 'node:crypto';
 import {
   type CheckResult,
   ImageError,
-  type ImageFormat,
-  type Logger,
   type UploadRequest,
   type UploadResult,
 } from '@nodepool-builder/image-builder';
@@ -11,13 +9,13 @@ import {
   type CheckOptions,
   type CloudImage,
   CloudImages,
+  type CloudImagesOptions,
   type CloudUpload,
   cloudError,
   foreignImage,
   type ImageKey,
   signalOf,
   type UploadPart,
-  UploadRecords,
 } from '@nodepool-builder/image-builder/module-kit';
 import { pushImage } from './container-image.ts';
 import { diagnoseRegistry } from './diagnose-oci.ts';
@@ -30,14 +28,8 @@ import { RegistryImages } from './registry-images.ts';
 /** A tag (OCI distribution specification, "Pulling manifests"). */
 const TAG = /^\w[\w.-]{0,127}$/;
 
-export interface OciProviderOptions {
-  readonly entry: OciEntry;
-  /** Accepted formats, the preferred one first. */
-  readonly formats: readonly ImageFormat[];
-  /** Directory for records of unfinished uploads. Absent: this process uploads nothing. */
-  readonly directory?: string | undefined;
+export interface OciProviderOptions extends CloudImagesOptions<OciEntry> {
   readonly registry: Pick<RegistryOptions, 'endpoint' | 'credentials' | 'retry' | 'onTask'>;
-  readonly logger: Logger;
 }
 
 /**
@@ -47,33 +39,30 @@ export interface OciProviderOptions {
  * The blobs come first, then the manifest with its tag: no tag names an incomplete image. Manifests without our annotations
  * are never touched.
  */
-export class OciProvider extends CloudImages<OciImage | undefined, typeof UPLOAD> {
-  readonly #options: OciProviderOptions;
+export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typeof UPLOAD> {
+  readonly #registryOptions: OciProviderOptions['registry'];
   readonly #registry: Registry;
   readonly #images: RegistryImages;
 
   constructor(options: OciProviderOptions) {
-    const { entry, formats, directory, logger } = options;
-    const { name, 'bandwidth-limit': bandwidthLimit } = entry;
-    const records = new UploadRecords(name, directory && `${directory}/unfinished`, UPLOAD);
-    super({ name, formats, logger, bandwidthLimit, records });
-    this.#options = options;
+    super(options, UPLOAD);
+    this.#registryOptions = options.registry;
     this.#registry = this.#connect();
-    this.#images = new RegistryImages(name, this.#registry, logger);
+    this.#images = new RegistryImages(this.name, this.#registry, this.logger);
   }
 
-  protected async ownImages(signal: AbortSignal): Promise<readonly CloudImage<OciImage>[]> {
+  protected async listImages(signal: AbortSignal): Promise<readonly CloudImage<OciImage>[]> {
     return (await this.#images.all(signal)).map((image) => describeImage(this.#externalId(image.tag), image));
   }
 
-  protected async getImage(
+  protected override async getImage(
     externalId: string,
     signal: AbortSignal,
   ): Promise<CloudImage<OciImage | undefined> | undefined> {
     const prefix = this.#externalId('');
     const tag = externalId.slice(prefix.length);
     if (!externalId.startsWith(prefix) || !TAG.test(tag)) {
-      const reason = `${JSON.stringify(externalId)} is not a tag of ${this.#options.entry.repository}; list shows the ids`;
+      const reason = `${JSON.stringify(externalId)} is not a tag of ${this.entry.repository}; list shows the ids`;
       throw cloudError('bad-request', `provider ${this.name}`, reason);
     }
     const manifest = await this.#registry.manifest(tag, signal);
@@ -85,7 +74,6 @@ export class OciProvider extends CloudImages<OciImage | undefined, typeof UPLOAD
   }
 
   protected override async checkUpload(request: UploadRequest): Promise<void> {
-    void this.records.required;
     const tag = tagOf(request);
     const reason =
       request.imageId === 'latest'
@@ -109,9 +97,9 @@ export class OciProvider extends CloudImages<OciImage | undefined, typeof UPLOAD
     const isDone = existing?.uploadId === uploadId || (shared && existing !== undefined);
     let digest = existing?.manifest.digest;
     if (!isDone) {
-      const { entry } = this.#options;
-      const record = await beginRecord(this.records, request, digest);
-      const upload = { ...running, registry: this.#registry, entry, records: this.records };
+      const { entry, records } = this;
+      const record = await beginRecord(records, request, digest);
+      const upload = { ...running, registry: this.#registry, entry, records };
       const manifest = await pushImage(upload, record);
       await this.#images.put(tag, manifest, signal);
       digest = `sha256:${createHash('sha256').update(manifest.text).digest('hex')}`;
@@ -129,7 +117,11 @@ export class OciProvider extends CloudImages<OciImage | undefined, typeof UPLOAD
   }
 
   /** Blobs without a manifest are left to the garbage collection of the registry. */
-  protected async removeUpload(uploadId: string, signal: AbortSignal, image?: ImageKey): Promise<void> {
+  protected override async removeUpload(
+    uploadId: string,
+    signal: AbortSignal,
+    image?: ImageKey,
+  ): Promise<void> {
     const record = await this.records.read(uploadId);
     const tags = [image, record && imageOf(record)].flatMap((key) => (key ? [tagOf(key)] : []));
     // Without a name, all images are searched.
@@ -164,22 +156,28 @@ export class OciProvider extends CloudImages<OciImage | undefined, typeof UPLOAD
   }
 
   async *diagnose(options: CheckOptions = {}): AsyncIterable<CheckResult> {
-    const { repository } = this.#options.entry;
+    const { repository } = this.entry;
     yield* diagnoseRegistry(this.name, repository, this.#connect({ attempts: 1 }), signalOf(options));
   }
 
-  #connect(retry: RegistryOptions['retry'] = this.#options.registry.retry): Registry {
-    const { entry, registry } = this.#options;
+  #connect(retry: RegistryOptions['retry'] = this.#registryOptions.retry): Registry {
+    const { entry } = this;
     const repository = parseRepository(entry.repository);
     if (repository === undefined) {
       const reason = `"${entry.repository}" is not the name of a repository with its registry`;
       throw cloudError('bad-request', `provider ${entry.name}`, reason);
     }
-    return new Registry({ ...registry, retry, name: entry.name, repository, caFile: entry['ca-file'] });
+    return new Registry({
+      ...this.#registryOptions,
+      retry,
+      name: entry.name,
+      repository,
+      caFile: entry['ca-file'],
+    });
   }
 
   #externalId(tag: string): string {
-    return `${this.#options.entry.repository}:${tag}`;
+    return `${this.entry.repository}:${tag}`;
   }
 
   /**

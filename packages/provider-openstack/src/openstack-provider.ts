@@ -7,6 +7,7 @@ import type {
   UploadResult,
 } from '@nodepool-builder/image-builder';
 import {
+  type CloudEntry,
   type CloudImage,
   CloudImages,
   type CloudUpload,
@@ -74,13 +75,14 @@ interface ImageCloud {
  *
  * An image has the upload's id from its creation, so that any process can find it after an interruption.
  */
-export class OpenStackProvider extends CloudImages<GlanceImage> {
+export class OpenStackProvider extends CloudImages<CloudEntry, GlanceImage> {
   protected override readonly listsMayLag = true;
   readonly #options: OpenStackProviderOptions;
   readonly #cloud: LazyCloud<ImageCloud>;
 
   constructor(options: OpenStackProviderOptions) {
-    super(options);
+    const { name, bandwidthLimit, formats, logger } = options;
+    super({ entry: { name, 'bandwidth-limit': bandwidthLimit }, formats, logger });
     this.#options = options;
     this.#cloud = new LazyCloud(options, (session) => {
       const { imageApiUseTasks, disableVendorAgent: vendor } = session.settings;
@@ -91,13 +93,13 @@ export class OpenStackProvider extends CloudImages<GlanceImage> {
     });
   }
 
-  protected async ownImages(signal: AbortSignal): Promise<readonly CloudImage<GlanceImage>[]> {
+  protected async listImages(signal: AbortSignal): Promise<readonly CloudImage<GlanceImage>[]> {
     const { images } = await this.#cloud.open();
     const found = await images.list({ [IMAGE_TAGS.provider]: this.name }, signal);
     return await this.#describe(found, signal);
   }
 
-  protected async getImage(
+  protected override async getImage(
     externalId: string,
     signal: AbortSignal,
   ): Promise<CloudImage<GlanceImage> | undefined> {
@@ -158,7 +160,7 @@ export class OpenStackProvider extends CloudImages<GlanceImage> {
     await images.delete(externalId, signal);
   }
 
-  protected async removeUpload(uploadId: string, signal: AbortSignal): Promise<void> {
+  protected override async removeUpload(uploadId: string, signal: AbortSignal): Promise<void> {
     await removeUpload({ ...(await this.#cloud.open()), signal }, uploadId);
   }
 

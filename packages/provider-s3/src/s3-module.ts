@@ -11,6 +11,6 @@ export const S3_MODULE: ProviderModule<typeof S3_SETTINGS, undefined> = {
     yield { pointer: '', reason: 'lacks the key "bucket-name"', remedy: 'name the bucket for the images' };
   },
   images: {
-    open: (entry, { formats, logger, onTask }) => new S3Provider({ entry, formats, logger, onTask }),
+    open: (entry, services) => new S3Provider({ entry, ...services }),
   },
 };

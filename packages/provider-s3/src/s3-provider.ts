@@ -2,8 +2,6 @@ import {
   type AttestationDocument,
   type CheckResult,
   ImageError,
-  type ImageFormat,
-  type Logger,
   type OperationOptions,
   type UploadRequest,
   type UploadResult,
@@ -11,6 +9,7 @@ import {
 import {
   type CloudImage,
   CloudImages,
+  type CloudImagesOptions,
   type CloudUpload,
   checkAttestationName,
   type DirectoryManifest,
@@ -29,12 +28,7 @@ import { externalIdOf, S3Keys } from './s3-keys.ts';
 import type { S3Entry } from './s3-settings.ts';
 import { type StoredImage, StoredImages } from './stored-images.ts';
 
-export interface S3ProviderOptions extends StoreOptions {
-  readonly entry: S3Entry;
-  /** Accepted formats, the preferred one first. */
-  readonly formats: readonly ImageFormat[];
-  readonly logger: Logger;
-}
+export interface S3ProviderOptions extends StoreOptions, CloudImagesOptions<S3Entry> {}
 
 /**
  * A provider that keeps images in a bucket, as the provider `directory` does in a directory. An image is the object
@@ -47,7 +41,7 @@ export interface S3ProviderOptions extends StoreOptions {
  * our manifest are never touched. No operation needs conditional requests, which many object stores do not know: no two
  * uploads have a common key, and a pointer is checked after it was written.
  */
-export class S3Provider extends CloudImages<StoredImage | undefined> {
+export class S3Provider extends CloudImages<S3Entry, StoredImage | undefined> {
   readonly #options: S3ProviderOptions;
   readonly #store: ObjectStore;
   readonly #keys: S3Keys;
@@ -56,8 +50,8 @@ export class S3Provider extends CloudImages<StoredImage | undefined> {
   readonly #uploads: ImageUploads;
 
   constructor(options: S3ProviderOptions) {
-    const { entry, formats, logger } = options;
-    super({ name: entry.name, formats, logger, bandwidthLimit: entry['bandwidth-limit'] });
+    super(options);
+    const { entry, logger } = this;
     this.#options = options;
     this.#store = new ObjectStore(options);
     this.#keys = new S3Keys(entry.prefix);
@@ -66,11 +60,11 @@ export class S3Provider extends CloudImages<StoredImage | undefined> {
     this.#uploads = new ImageUploads(entry, this.#store, this.#keys, this.#images, logger);
   }
 
-  protected async ownImages(signal: AbortSignal): Promise<readonly CloudImage<StoredImage>[]> {
+  protected async listImages(signal: AbortSignal): Promise<readonly CloudImage<StoredImage>[]> {
     return (await this.#images.all(signal)).map((image) => describeManifest(this.name, image));
   }
 
-  protected async getImage(
+  protected override async getImage(
     externalId: string,
     signal: AbortSignal,
   ): Promise<CloudImage<StoredImage | undefined> | undefined> {
@@ -115,11 +109,9 @@ export class S3Provider extends CloudImages<StoredImage | undefined> {
     await this.#latest.point(imageName, format, signal); // another process may have moved it back
   }
 
-  protected async removeUpload(uploadId: string, signal: AbortSignal): Promise<void> {
+  protected override async removeUpload(uploadId: string, signal: AbortSignal): Promise<void> {
     await this.#uploads.remove(uploadId, signal);
-    for (const image of await this.ownImages(signal)) {
-      if (image.tagged?.uploadId === uploadId) await this.removeImage(image, signal);
-    }
+    await super.removeUpload(uploadId, signal);
   }
 
   protected override async listParts(signal: AbortSignal): Promise<readonly UploadPart[]> {
@@ -163,7 +155,7 @@ export class S3Provider extends CloudImages<StoredImage | undefined> {
   async *diagnose(options: OperationOptions = {}): AsyncIterable<CheckResult> {
     const store = new ObjectStore({ ...this.#options, attempts: 1 });
     try {
-      const images = new StoredImages(this.name, store, this.#keys, this.#options.logger);
+      const images = new StoredImages(this.name, store, this.#keys, this.logger);
       const subject = `bucket ${store.bucket} of provider ${this.name}`;
       yield* diagnoseBucket(subject, store, this.#keys, images, signalOf(options));
     } finally {

@@ -20,22 +20,23 @@ export interface CloudImage<Native = unknown> extends ImageCandidate {
   readonly reported?: ProviderImage['reported'];
 }
 
-/** The members of a {@link CloudImage} that cannot be derived from others. */
-type Described<Native> = Pick<
-  CloudImage<Native>,
-  'native' | 'externalId' | 'status' | 'isComplete' | 'properties' | 'createdAt'
->;
+/** The members of a {@link CloudImage} that do not follow from others. */
+type Described<Native> = Pick<CloudImage<Native>, 'externalId' | 'isComplete' | 'properties' | 'createdAt'> &
+  (undefined extends Native ? unknown : Pick<CloudImage<Native>, 'native'>);
 
 /** Describes an image. Missing members are derived from the tags among the properties, or from other members. */
 export function cloudImage<Native>(
   image: Described<Native> & Partial<CloudImage<Native>>,
 ): CloudImage<Native> {
-  const { properties, isOwn = true } = image;
+  const { properties, isComplete, isOwn = true } = image;
+  const { status = isComplete ? 'complete' : 'incomplete' } = image;
   const { tagged = isOwn ? readImageTags(properties) : undefined } = image;
   return {
+    native: undefined as Native,
     name: image.externalId,
-    version: image.status,
-    isUsable: image.isComplete,
+    status,
+    version: status,
+    isUsable: isComplete,
     isOwn,
     ...(tagged && { imageName: tagged.imageName, imageId: tagged.imageId }),
     ...(tagged?.builtAt && { builtAt: tagged.builtAt }),

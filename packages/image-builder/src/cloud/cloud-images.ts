@@ -1,8 +1,10 @@
+import { join } from 'node:path';
 import { BandwidthLimit } from '../bandwidth-limit.ts';
 import { signalOf } from '../cancellation.ts';
 import { CloudError, cloudError } from '../cloud-error.ts';
 import type { ImageFormat } from '../formats.ts';
 import type { ImageFilter } from '../image-filter/image-filter.ts';
+import { cloudImageName, fileTags, imageTags } from '../image-tags.ts';
 import { KeyedQueue } from '../keyed-queue.ts';
 import { steadyProgress } from '../progress.ts';
 import type { SettingsSchema } from '../settings-schema.ts';
@@ -27,23 +29,33 @@ import { UploadRecords } from './upload-records.ts';
 /** Time limit for the cleanup after a failed upload, in milliseconds. The upload's own signal may have aborted. */
 const CLEANUP_TIME = 120_000;
 
-/** Settings of {@link CloudImages}. */
-export interface CloudImagesOptions<S extends SettingsSchema> {
-  /** `providers[].name`. */
+const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** The keys of an entry under `providers` that {@link CloudImages} reads. */
+export interface CloudEntry {
   readonly name: string;
+  /** Bytes a second, for all uploads together. Default: no limit. */
+  readonly 'bandwidth-limit'?: number | undefined;
+}
+
+/** Options of {@link CloudImages}: an entry under `providers`, and services of the calling program. */
+export interface CloudImagesOptions<Entry extends CloudEntry = CloudEntry> {
+  readonly entry: Entry;
   /** Accepted formats, the preferred one first. */
   readonly formats: readonly ImageFormat[];
-  /** Gets a warning about a cleanup that failed. Default: none. */
-  readonly logger?: Pick<Logger, 'warn'> | undefined;
-  /** Bytes a second, for all uploads together. Default: no limit. */
-  readonly bandwidthLimit?: number | undefined;
-  /** Records of unfinished uploads. Default: none, because the cloud itself shows everything that an upload leaves. */
-  readonly records?: UploadRecords<S>;
+  /** Directory for records of unfinished uploads. Absent: this process uploads nothing that needs a record. */
+  readonly directory?: string | undefined;
+  /** Default: none. */
+  readonly logger?: Logger | undefined;
 }
 
 /** An upload that is running. */
 export interface CloudUpload {
   readonly request: UploadRequest;
+  /** Name in the cloud. */
+  readonly name: string;
+  /** Properties of the image: its metadata, and the tags by which it is found again. */
+  readonly tags: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: Progress) => void;
   readonly limit: BandwidthLimit | undefined;
@@ -68,39 +80,65 @@ export interface UploadPart extends Omit<PartialUpload, 'remove'> {
  *
  * All methods throw {@link CloudError}, or the reason of the signal.
  */
-export abstract class CloudImages<Native = unknown, const S extends SettingsSchema = SettingsSchema>
-  implements ImageProvider, Disposable
+export abstract class CloudImages<
+  Entry extends CloudEntry = CloudEntry,
+  Native = unknown,
+  const S extends SettingsSchema = SettingsSchema,
+> implements ImageProvider, Disposable
 {
   readonly name: string;
   readonly formats: readonly ImageFormat[];
+  protected readonly entry: Entry;
+  protected readonly logger: Logger;
   /** Whether a list may lack an image that was just made: ids that the caller knows are queried one by one then. */
   protected readonly listsMayLag: boolean = false;
   protected readonly limit: BandwidthLimit | undefined;
   protected readonly records: UploadRecords<S>;
-  readonly #logger: Pick<Logger, 'warn'> | undefined;
+  readonly #needsRecords: boolean;
   readonly #queue = new KeyedQueue();
 
-  constructor({ name, formats, logger, bandwidthLimit, records }: CloudImagesOptions<S>) {
+  /**
+   * @param record schema of a record of an unfinished upload. Absent: the cloud itself shows everything that an upload leaves
+   * @param companions endings of files that belong to a record
+   */
+  constructor(
+    { entry, formats, directory, logger = SILENT }: CloudImagesOptions<Entry>,
+    record?: S,
+    companions?: readonly string[],
+  ) {
+    const { name, 'bandwidth-limit': bandwidthLimit } = entry;
     this.name = name;
     this.formats = formats;
-    this.#logger = logger;
+    this.entry = entry;
+    this.logger = logger;
     this.limit = bandwidthLimit === undefined ? undefined : new BandwidthLimit(bandwidthLimit);
-    this.records = records ?? new UploadRecords(name, undefined, {} as S);
+    this.#needsRecords = record !== undefined;
+    const path = record && directory && join(directory, 'unfinished');
+    this.records = new UploadRecords(name, path, record ?? ({} as S), companions);
   }
 
-  /** Lists the images with the tags of this provider, in whatever state. */
-  protected abstract ownImages(signal: AbortSignal): Promise<readonly CloudImage<Native>[]>;
+  /**
+   * Lists at least all images with the tags of this provider, in whatever state.
+   *
+   * @param uploadId lists at least those of this upload. Default: those of all uploads
+   */
+  protected abstract listImages(
+    signal: AbortSignal,
+    uploadId?: string,
+  ): Promise<readonly CloudImage<Native>[]>;
 
   /**
-   * Finds one image, whoever made it; undefined if it does not exist.
+   * Finds one image, whoever made it; undefined if it does not exist. Default: one of {@link listImages}.
    *
-   * @param filter for which it is looked for, if any
+   * @param _filter for which it is looked for, if any
    */
-  protected abstract getImage(
+  protected async getImage(
     externalId: string,
     signal: AbortSignal,
-    filter?: ImageFilter,
-  ): Promise<CloudImage<Native> | undefined>;
+    _filter?: ImageFilter,
+  ): Promise<CloudImage<Native> | undefined> {
+    return (await this.listImages(signal)).find((image) => image.externalId === externalId);
+  }
 
   /** Checks what an upload needs before it begins: after an error, there is nothing to clean up. */
   protected async checkUpload(_request: UploadRequest): Promise<void> {}
@@ -115,11 +153,21 @@ export abstract class CloudImages<Native = unknown, const S extends SettingsSche
   protected abstract removeImage(image: CloudImage<Native>, signal: AbortSignal): Promise<void>;
 
   /**
-   * Removes everything of an upload: its images, complete or not, and what it left elsewhere.
+   * Removes everything of an upload: its images, complete or not, and what it left elsewhere. Default: its images.
    *
-   * @param image as the caller knows it
+   * @param _image as the caller knows it
    */
-  protected abstract removeUpload(uploadId: string, signal: AbortSignal, image?: ImageKey): Promise<void>;
+  protected async removeUpload(uploadId: string, signal: AbortSignal, _image?: ImageKey): Promise<void> {
+    for (const image of await this.ownImages(signal, uploadId)) await this.removeImage(image, signal);
+  }
+
+  /** Images of this provider, or of one of its uploads. */
+  protected async ownImages(signal: AbortSignal, uploadId?: string): Promise<CloudImage<Native>[]> {
+    return (await this.listImages(signal, uploadId)).filter(
+      ({ isOwn, tagged }) =>
+        isOwn && tagged?.provider === this.name && (uploadId ?? tagged.uploadId) === tagged.uploadId,
+    );
+  }
 
   /** Finds at least all images that pass a filter. Default: the complete images of this provider. */
   protected async searchImages(
@@ -173,11 +221,14 @@ export abstract class CloudImages<Native = unknown, const S extends SettingsSche
   async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
     const { uploadId, imageId } = request;
     return await this.inTurn(uploadId, options, async (signal) => {
+      if (this.#needsRecords) void this.records.required;
       await this.checkUpload(request);
       const onProgress = steadyProgress(options.onProgress ?? (() => {}));
       const cleanUp = async (cleanup: AbortSignal): Promise<void> =>
         await this.#removeUpload(uploadId, cleanup, request);
-      const upload: CloudUpload = { request, signal, onProgress, limit: this.limit, cleanUp };
+      const tags = { ...request.metadata, ...imageTags(this.name, request), ...fileTags(request.file) };
+      const named = { request, name: cloudImageName(request), tags };
+      const upload: CloudUpload = { ...named, signal, onProgress, limit: this.limit, cleanUp };
       try {
         const result = await this.makeImage(upload);
         await this.records.remove(uploadId);
@@ -274,7 +325,7 @@ export abstract class CloudImages<Native = unknown, const S extends SettingsSche
       await cleanUp(AbortSignal.timeout(CLEANUP_TIME));
       return error;
     } catch (failure) {
-      this.#logger?.warn(
+      this.logger.warn(
         `${subject}: the cleanup after its failure failed and is repeated: ${String(failure)}`,
         { error: failure },
       );

@@ -1,7 +1,7 @@
 import { rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CloudImage } from '../cloud/cloud-image.ts';
-import { CloudImages, type CloudUpload, type UploadPart } from '../cloud/cloud-images.ts';
+import { type CloudEntry, CloudImages, type CloudUpload, type UploadPart } from '../cloud/cloud-images.ts';
 import { checkDirectory, checkRoom } from '../diagnosis/check-directory.ts';
 import type { CheckResult } from '../diagnosis/check-result.ts';
 import { syncToDisk } from '../durable.ts';
@@ -70,7 +70,7 @@ export interface DirectoryProviderOptions {
  * A file is copied to a hidden name that names its upload, and flushed. Then it gets its manifest, and then its name,
  * so that after a crash no image has its name without a manifest. Files without our manifest are never touched.
  */
-export class DirectoryProvider extends CloudImages<Entry | undefined> {
+export class DirectoryProvider extends CloudImages<CloudEntry, Entry | undefined> {
   readonly #directory: string;
   readonly #options: DirectoryProviderOptions;
   readonly #latest: LatestLinks;
@@ -78,19 +78,19 @@ export class DirectoryProvider extends CloudImages<Entry | undefined> {
   readonly #manifests = new Mutex();
 
   constructor(options: DirectoryProviderOptions) {
-    super({ formats: ['qcow2'], ...options });
-    const { directory } = options;
+    const { name, directory, formats = ['qcow2'], bandwidthLimit } = options;
+    super({ entry: { name, 'bandwidth-limit': bandwidthLimit }, formats });
     this.#directory = directory;
     this.#options = options;
     this.#latest = new LatestLinks(directory, (message) => this.#warn(message));
   }
 
-  protected async ownImages(): Promise<readonly CloudImage<Entry>[]> {
+  protected async listImages(): Promise<readonly CloudImage<Entry>[]> {
     const entries = await this.#run('list of images', () => readEntries(this.#directory));
     return entries.map((entry) => describeManifest(this.name, entry));
   }
 
-  protected async getImage(externalId: string): Promise<CloudImage<Entry | undefined> | undefined> {
+  protected override async getImage(externalId: string): Promise<CloudImage<Entry | undefined> | undefined> {
     const target = this.#target(externalId);
     return await this.#run(`query of ${externalId}`, async () => {
       const manifest = await readManifest(target);
@@ -139,10 +139,8 @@ export class DirectoryProvider extends CloudImages<Entry | undefined> {
     });
   }
 
-  protected async removeUpload(uploadId: string): Promise<void> {
-    for (const image of await this.ownImages()) {
-      if (image.tagged?.uploadId === uploadId) await this.removeImage(image);
-    }
+  protected override async removeUpload(uploadId: string, signal: AbortSignal): Promise<void> {
+    await super.removeUpload(uploadId, signal);
     await this.#run(`removal of upload ${uploadId}`, () => removePartials(this.#directory, uploadId));
   }
 

@@ -4,11 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type CloudImage, cloudImage } from '../../src/cloud/cloud-image.ts';
-import { CloudImages, type CloudUpload } from '../../src/cloud/cloud-images.ts';
-import { UploadRecords } from '../../src/cloud/upload-records.ts';
+import { type CloudEntry, CloudImages, type CloudUpload } from '../../src/cloud/cloud-images.ts';
 import { CloudError } from '../../src/cloud-error.ts';
 import { ImageError } from '../../src/errors.ts';
-import { fileTags, imageTags } from '../../src/image-tags.ts';
 import { foreignTo, imageProviderContract } from '../../src/testing/image-provider-contract.ts';
 import type { UploadRequest, UploadResult } from '../../src/types.ts';
 
@@ -32,38 +30,30 @@ interface StoredImage {
 }
 
 /** A cloud in memory. Its steps can be replaced. */
-class MemoryImages extends CloudImages<StoredImage, typeof RECORD> {
+class MemoryImages extends CloudImages<CloudEntry, StoredImage, typeof RECORD> {
   readonly images: Map<string, StoredImage>;
   readonly steps: string[] = [];
   /** What fails, if anything. */
   failures: { make?: Error; remove?: Error } = {};
   read: (path: string) => Promise<unknown> = async () => {};
 
-  constructor(name: string, images: Map<string, StoredImage>, records?: string, lines: string[] = []) {
-    const log = (line: string): void => void lines.push(line);
-    super({
-      name,
-      formats: ['raw'],
-      logger: { warn: log },
-      records: new UploadRecords(name, records, RECORD),
-    });
+  readonly directory: string;
+
+  constructor(name: string, images: Map<string, StoredImage>, directory: string, lines: string[] = []) {
+    const warn = (line: string): void => void lines.push(line);
+    const logger = { debug: () => {}, info: () => {}, warn, error: warn };
+    super({ entry: { name }, formats: ['raw'], logger, directory }, RECORD);
     this.images = images;
+    this.directory = directory;
   }
 
-  protected async ownImages(): Promise<readonly CloudImage<StoredImage>[]> {
-    const own = [...this.images.values()].filter(({ tags }) => tags.nodepool_provider_name === this.name);
-    return own.map(describe);
+  protected async listImages(): Promise<readonly CloudImage<StoredImage>[]> {
+    return Array.from(this.images.values(), describe);
   }
 
-  protected async getImage(externalId: string): Promise<CloudImage<StoredImage> | undefined> {
-    const image = this.images.get(externalId);
-    return image && describe(image);
-  }
-
-  protected async makeImage({ request, signal, onProgress }: CloudUpload): Promise<UploadResult> {
-    const { uploadId, file, metadata } = request;
+  protected async makeImage({ request, tags, signal, onProgress }: CloudUpload): Promise<UploadResult> {
+    const { uploadId, file } = request;
     this.steps.push(`makes ${uploadId}`);
-    const tags = { ...metadata, ...imageTags(this.name, request), ...fileTags(file) };
     if (!this.images.has(uploadId)) this.images.set(uploadId, { id: uploadId, status: 'saving', tags });
     onProgress({ done: 1, total: 2 });
     await this.read(file.path);
@@ -79,10 +69,10 @@ class MemoryImages extends CloudImages<StoredImage, typeof RECORD> {
     this.images.delete(externalId);
   }
 
-  protected async removeUpload(uploadId: string): Promise<void> {
+  protected override async removeUpload(uploadId: string, signal: AbortSignal): Promise<void> {
     this.steps.push(`removes ${uploadId}`);
     if (this.failures.remove) throw this.failures.remove;
-    this.images.delete(uploadId);
+    await super.removeUpload(uploadId, signal);
   }
 }
 
@@ -107,10 +97,11 @@ async function open(t: TestContext) {
   return { provider: new MemoryImages('cloud', images, directory, lines), images, lines };
 }
 
-imageProviderContract('a subclass of CloudImages', async () => {
-  const provider = new MemoryImages('cloud', new Map());
+imageProviderContract('a subclass of CloudImages', async (t) => {
+  const { provider } = await open(t);
   provider.read = readFile;
-  return { provider, foreign: foreignTo(new MemoryImages('other', provider.images)) };
+  const other = new MemoryImages('other', provider.images, provider.directory);
+  return { provider, foreign: foreignTo(other) };
 });
 
 test('a cloud’s failed upload is removed with its record', async (t) => {
@@ -151,7 +142,7 @@ test('operations on one upload to a cloud run one after the other', async (t) =>
 
 test('another provider’s image is neither listed nor deleted', async (t) => {
   const { provider, images } = await open(t);
-  const other = new MemoryImages('other', images);
+  const other = new MemoryImages('other', images, provider.directory);
   const { externalId } = await other.upload(REQUEST);
   assert.deepEqual(await provider.list(), []);
   await assert.rejects(provider.delete(externalId), {
