@@ -30,11 +30,13 @@ export const OCI_MODULE: ProviderModule<typeof OCI_SETTINGS, readonly string[]> 
     }),
   images: {
     open(entry, services) {
-      const repository = parseRepository(entry.repository) ?? { host: 'localhost', path: 'invalid' };
+      const repository = parseRepository(entry.repository);
+      if (repository === undefined) throw new Error(`"${entry.repository}" is not a repository`); // see check
       return new OciProvider({
         entry,
         ...services,
         registry: {
+          repository,
           endpoint: endpointOf(entry, repository),
           credentials: async () =>
             await findCredentials(await services.prepared(), repository, `provider ${entry.name}`),

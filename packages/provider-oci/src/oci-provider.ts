@@ -19,8 +19,8 @@ import {
 } from '@nodepool-builder/image-builder/module-kit';
 import { pushImage } from './container-image.ts';
 import { diagnoseRegistry } from './diagnose-oci.ts';
-import { describeImage, latestTag, type OciImage, readImage, tagOf } from './image-manifest.ts';
-import { type OciEntry, parseRepository } from './oci-settings.ts';
+import { describeImage, type OciImage, readImage, tagOf } from './image-manifest.ts';
+import type { OciEntry } from './oci-settings.ts';
 import { beginRecord, cancelBlobs, imageOf, UPLOAD, type UploadRecord } from './oci-upload.ts';
 import { Registry, type RegistryOptions } from './registry.ts';
 import { RegistryImages } from './registry-images.ts';
@@ -29,7 +29,7 @@ import { RegistryImages } from './registry-images.ts';
 const TAG = /^\w[\w.-]{0,127}$/;
 
 export interface OciProviderOptions extends CloudImagesOptions<OciEntry> {
-  readonly registry: Pick<RegistryOptions, 'endpoint' | 'credentials' | 'retry' | 'onTask'>;
+  readonly registry: Omit<RegistryOptions, 'name' | 'caFile'>;
 }
 
 /**
@@ -48,18 +48,20 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
     super(options, UPLOAD);
     this.#registryOptions = options.registry;
     this.#registry = this.#connect();
-    this.#images = new RegistryImages(this.name, this.#registry, this.logger);
+    this.#images = new RegistryImages(this.entry, this.#registry, this.logger);
   }
 
   protected async listImages(signal: AbortSignal): Promise<readonly CloudImage<OciImage>[]> {
-    return (await this.#images.all(signal)).map((image) => describeImage(this.#externalId(image.tag), image));
+    return (await this.#images.all(signal)).map((image) =>
+      describeImage(this.#images.externalId(image.tag), image),
+    );
   }
 
   protected override async getImage(
     externalId: string,
     signal: AbortSignal,
   ): Promise<CloudImage<OciImage | undefined> | undefined> {
-    const prefix = this.#externalId('');
+    const prefix = this.#images.externalId('');
     const tag = externalId.slice(prefix.length);
     if (!externalId.startsWith(prefix) || !TAG.test(tag)) {
       const reason = `${JSON.stringify(externalId)} is not a tag of ${this.entry.repository}; list shows the ids`;
@@ -93,7 +95,7 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
     const tag = tagOf(request);
     // The image of a shared upload may be that of another process.
     if (shared) running.cleanUp = async (cleanup) => this.#removePartial(uploadId, cleanup);
-    const existing = await this.#refuseForeign(request, tag, signal);
+    const existing = await this.#images.refuseForeign(request, signal);
     const isDone = existing?.uploadId === uploadId || (shared && existing !== undefined);
     let digest = existing?.manifest.digest;
     if (!isDone) {
@@ -106,7 +108,10 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
     }
     await this.#images.point(request.imageName, signal);
     await this.#removeReplaced(await this.records.read(uploadId), signal);
-    return { externalId: this.#externalId(tag), ...(digest && { reported: { 'oci-manifest': digest } }) };
+    return {
+      externalId: this.#images.externalId(tag),
+      ...(digest && { reported: { 'oci-manifest': digest } }),
+    };
   }
 
   protected async removeImage(
@@ -141,7 +146,7 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
       const tag = tagOf(imageOf(record));
       return {
         uploadId,
-        subject: `upload of ${this.#externalId(tag)} (unfinished)`,
+        subject: `upload of ${this.#images.externalId(tag)} (unfinished)`,
         changedAt: new Date(changed),
         remove: async (signal) => {
           if ((await this.records.read(uploadId))?.changed !== changed) return false;
@@ -161,54 +166,8 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
   }
 
   #connect(retry: RegistryOptions['retry'] = this.#registryOptions.retry): Registry {
-    const { entry } = this;
-    const repository = parseRepository(entry.repository);
-    if (repository === undefined) {
-      const reason = `"${entry.repository}" is not the name of a repository with its registry`;
-      throw cloudError('bad-request', `provider ${entry.name}`, reason);
-    }
-    return new Registry({
-      ...this.#registryOptions,
-      retry,
-      name: entry.name,
-      repository,
-      caFile: entry['ca-file'],
-    });
-  }
-
-  #externalId(tag: string): string {
-    return `${this.entry.repository}:${tag}`;
-  }
-
-  /**
-   * Refuses to replace a tag of another owner, or of another image: image `c` of `a-b` and image `b-c` of `a` have the same
-   * tag.
-   *
-   * @returns the image that has the tag
-   */
-  async #refuseForeign(
-    request: UploadRequest,
-    tag: string,
-    signal: AbortSignal,
-  ): Promise<OciImage | undefined> {
-    const { imageId, imageName } = request;
-    const pointer = latestTag(imageName);
-    const latest = await this.#registry.manifest(pointer, signal);
-    if (latest !== undefined && !this.#images.isPointer(imageName, latest)) throw this.#taken(pointer);
-    const manifest = await this.#registry.manifest(tag, signal);
-    if (manifest === undefined) return undefined;
-    const image = readImage(this.name, tag, manifest);
-    if (image === undefined) throw this.#taken(tag);
-    if (image.imageId === imageId && image.imageName === imageName) return image;
-    throw new ImageError(
-      'provider-refused',
-      `${this.#externalId(tag)} is image ${image.imageId} of ${image.imageName} already; delete that one or use another image-id`,
-    );
-  }
-
-  #taken(tag: string): ImageError {
-    const reason = 'was not pushed by this provider, and is not touched';
-    return new ImageError('provider-refused', `${this.#externalId(tag)} ${reason}; remove the tag by hand`);
+    const { name, entry } = this;
+    return new Registry({ ...this.#registryOptions, retry, name, caFile: entry['ca-file'] });
   }
 
   async #removePartial(uploadId: string, signal: AbortSignal): Promise<void> {

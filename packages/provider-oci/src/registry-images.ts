@@ -1,6 +1,7 @@
-import type { Logger } from '@nodepool-builder/image-builder';
+import { ImageError, type Logger, type UploadRequest } from '@nodepool-builder/image-builder';
 import { type ImageKey, Mutex, newestBuildFirst } from '@nodepool-builder/image-builder/module-kit';
 import { digestsBelow, latestTag, type OciImage, readImage, tagOf } from './image-manifest.ts';
+import type { OciEntry } from './oci-settings.ts';
 import type { Registry, StoredManifest } from './registry.ts';
 import { DeletionForbiddenError } from './registry-error.ts';
 
@@ -21,6 +22,7 @@ interface TaggedManifest {
 /** Images of one provider in its repository: finds them, removes them, and sets the tags `latest`. */
 export class RegistryImages {
   readonly #provider: string;
+  readonly #repository: string;
   readonly #registry: Registry;
   readonly #logger: Logger;
   /** `latest` is set by one after the other: two uploads that end together must leave the newer one there. */
@@ -28,10 +30,16 @@ export class RegistryImages {
   /** Builds by their tags, as they were read last. The one that becomes `latest` is read again. */
   readonly #builds = new Map<string, Build>();
 
-  constructor(provider: string, registry: Registry, logger: Logger) {
-    this.#provider = provider;
+  constructor({ name, repository }: OciEntry, registry: Registry, logger: Logger) {
+    this.#provider = name;
+    this.#repository = repository;
     this.#registry = registry;
     this.#logger = logger;
+  }
+
+  /** External id of the image that has a tag. */
+  externalId(tag: string): string {
+    return `${this.#repository}:${tag}`;
   }
 
   /** All images, which takes a request for each tag. */
@@ -44,6 +52,34 @@ export class RegistryImages {
   async at(tag: string, signal: AbortSignal): Promise<OciImage | undefined> {
     const manifest = await this.#registry.manifest(tag, signal);
     return manifest && this.#note({ tag, manifest });
+  }
+
+  /**
+   * Refuses to replace a tag of another owner, or of another image: image `c` of `a-b` and image `b-c` of `a` have the same
+   * tag.
+   *
+   * @returns the image that has the tag
+   * @throws ImageError `provider-refused`
+   */
+  async refuseForeign(request: UploadRequest, signal: AbortSignal): Promise<OciImage | undefined> {
+    const { imageId, imageName } = request;
+    const [tag, pointer] = [tagOf(request), latestTag(imageName)];
+    const latest = await this.#registry.manifest(pointer, signal);
+    if (latest !== undefined && !this.#isPointer(imageName, latest)) throw this.#taken(pointer);
+    const manifest = await this.#registry.manifest(tag, signal);
+    if (manifest === undefined) return undefined;
+    const image = readImage(this.#provider, tag, manifest);
+    if (image === undefined) throw this.#taken(tag);
+    if (image.imageId === imageId && image.imageName === imageName) return image;
+    throw new ImageError(
+      'provider-refused',
+      `${this.externalId(tag)} is image ${image.imageId} of ${image.imageName} already; delete that one or use another image-id`,
+    );
+  }
+
+  #taken(tag: string): ImageError {
+    const reason = 'was not pushed by this provider, and is not touched';
+    return new ImageError('provider-refused', `${this.externalId(tag)} ${reason}; remove the tag by hand`);
   }
 
   /** Pushes the manifest of an image, which names its blobs. */
@@ -67,7 +103,7 @@ export class RegistryImages {
         if (image?.manifest.digest !== last.digest) continue;
         const latest = await this.#registry.manifest(pointer, signal);
         if (latest?.digest === image.manifest.digest) return;
-        if (latest !== undefined && !this.isPointer(imageName, latest)) return;
+        if (latest !== undefined && !this.#isPointer(imageName, latest)) return;
         await this.#registry.putManifest(pointer, image.manifest.type, image.manifest.text, signal);
       }
       this.#logger.warn(
@@ -80,7 +116,7 @@ export class RegistryImages {
    * Whether the manifest at the tag `latest` of an image is one of its builds. Else the tag belongs to others, or to an image
    * whose own tag it is: image `b-latest` of `a` has the tag `a-b-latest`.
    */
-  isPointer(imageName: string, manifest: StoredManifest): boolean {
+  #isPointer(imageName: string, manifest: StoredManifest): boolean {
     return readImage(this.#provider, latestTag(imageName), manifest)?.imageName === imageName;
   }
 

@@ -68,6 +68,7 @@ export function openProvider(
     formats: ['qcow2', 'raw'],
     directory: join(directory, 'records'),
     registry: {
+      repository: name,
       endpoint: endpointOf(entry, name),
       credentials: async () => await findCredentials(files, name, 'provider ci'),
       retry: { attempts: 3, firstDelay: 0.01 },

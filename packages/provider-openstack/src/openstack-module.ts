@@ -13,10 +13,11 @@ import type { CloudSettings } from './cloud-settings.ts';
 import { propertyPath } from './image-api.ts';
 import type { InstanceSettings } from './instance/instance-cloud.ts';
 import { OpenStackInstanceProvider } from './instance/openstack-instance-provider.ts';
-import { type ImageImport, OpenStackProvider } from './openstack-provider.ts';
+import { OpenStackProvider } from './openstack-provider.ts';
 import { cloudSettingsFiles } from './settings/cloud-files.ts';
 import { loadCloudSettings } from './settings/load-cloud-settings.ts';
 import { metadataProblems } from './upload/image-properties.ts';
+import type { ImageImport } from './upload/upload-method.ts';
 
 /** Type of text that YAML may read as a number. */
 const SCALAR = ['string', 'number', 'null'] as const;

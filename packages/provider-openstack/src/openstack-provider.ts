@@ -30,17 +30,8 @@ import { type ImageUpload, removeUpload, uploadImage } from './upload/image-uplo
 import { importByTask } from './upload/import-task.ts';
 import { DEFAULT_RETRIES, retry, type TransferRetries } from './upload/retry.ts';
 import { type StandstillLimits, uploadShared } from './upload/shared-upload.ts';
-import { GLANCE_DIRECT, PUT_FILE, type UploadMethod, webDownload } from './upload/upload-method.ts';
+import { type ImageImport, methodOf, type UploadMethod } from './upload/upload-method.ts';
 import { isConverted } from './upload/verify-image.ts';
-
-/** Import method of Glance, in place of a PUT of the file (`image-import`). */
-export type ImageImport =
-  | { readonly method: 'glance-direct' }
-  | {
-      readonly method: 'web-download';
-      /** URL of `images-dir`, as the cloud sees it. */
-      readonly baseUrl: string;
-    };
 
 export interface OpenStackProviderOptions extends CloudOptions {
   /** `providers[].name`. */
@@ -203,9 +194,4 @@ export class OpenStackProvider extends CloudImages<CloudEntry, GlanceImage> {
     const projectId = await (await this.#cloud.open()).images.projectId(signal);
     return images.map((image) => describeImage(image, projectId, this.formats));
   }
-}
-
-function methodOf(imageImport: ImageImport | undefined): UploadMethod {
-  if (imageImport === undefined) return PUT_FILE;
-  return imageImport.method === 'glance-direct' ? GLANCE_DIRECT : webDownload(imageImport.baseUrl);
 }

@@ -36,8 +36,17 @@ export interface UploadMethod {
   listParts?(images: ImageApi, signal: AbortSignal): Promise<readonly UploadPart[]>;
 }
 
+/** Import method of Glance, in place of a PUT of the file (`image-import`). */
+export type ImageImport =
+  | { readonly method: 'glance-direct' }
+  | {
+      readonly method: 'web-download';
+      /** URL of `images-dir`, as the cloud sees it. */
+      readonly baseUrl: string;
+    };
+
 /** A PUT of the file. */
-export const PUT_FILE: UploadMethod = {
+const PUT_FILE: UploadMethod = {
   imports: false,
   shareable: true,
   async run({ images, create, file, timeout, signal }) {
@@ -48,24 +57,27 @@ export const PUT_FILE: UploadMethod = {
 };
 
 /** The file is staged, and the cloud imports it from there. */
-export const GLANCE_DIRECT: UploadMethod = importMethod(
-  'glance-direct',
-  async ({ images, file, signal }, id) => {
-    await images.stage(id, file, signal);
-    return { name: 'glance-direct' };
-  },
-);
+const GLANCE_DIRECT: UploadMethod = importMethod('glance-direct', async ({ images, file, signal }, id) => {
+  await images.stage(id, file, signal);
+  return { name: 'glance-direct' };
+});
 
 /**
  * The cloud downloads the file.
  *
  * @param baseUrl URL of `images-dir` as the cloud sees it
  */
-export function webDownload(baseUrl: string): UploadMethod {
+function webDownload(baseUrl: string): UploadMethod {
   return importMethod('web-download', async ({ file }) => {
     const uri = `${baseUrl.replace(/(?<!\/)\/+$/, '')}/${encodeURIComponent(basename(file.path))}`;
     return { name: 'web-download', uri };
   });
+}
+
+/** Default: a PUT of the file. */
+export function methodOf(imageImport: ImageImport | undefined): UploadMethod {
+  if (imageImport === undefined) return PUT_FILE;
+  return imageImport.method === 'glance-direct' ? GLANCE_DIRECT : webDownload(imageImport.baseUrl);
 }
 
 /** @param prepare provides the data of the image */
