@@ -99,6 +99,27 @@ export function cloudError(
   return new CloudError(code, message, { ...options, ...(retriable && { retriable }) });
 }
 
+const STATUS_CODES: Readonly<Record<number, CloudErrorCode>> = {
+  401: 'auth-failed',
+  403: 'forbidden',
+  404: 'not-found',
+  408: 'connection-failed',
+  409: 'conflict',
+  410: 'not-found',
+  412: 'conflict',
+  413: 'too-large',
+  415: 'wrong-format',
+  429: 'rate-limited',
+  501: 'bad-request',
+  505: 'bad-request',
+  507: 'quota-exceeded',
+};
+
+/** Error code of an HTTP status, where the service says nothing else. */
+export function codeOfStatus(status: number): CloudErrorCode {
+  return STATUS_CODES[status] ?? (status >= 500 ? 'service-unavailable' : 'bad-request');
+}
+
 /** Reasons of a cloud with another remedy than their code has, such as those of things that are locked. */
 export type RemedyTable = readonly (readonly [reason: RegExp, remedy: string])[];
 

@@ -45,6 +45,7 @@ export {
   type CloudErrorOptions,
   cloudError,
   type RemedyTable,
+  codeOfStatus,
   remedyFor,
   unlessAbsent,
 } from './cloud-error.ts';

@@ -1,6 +1,7 @@
 import {
   type CloudErrorCode,
   cloudError,
+  codeOfStatus,
   type RemedyTable,
   remedyFor,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -50,15 +51,6 @@ const PROTECTIONS: RemedyTable = [
   ],
 ];
 
-const BY_STATUS: Readonly<Record<number, CloudErrorCode>> = {
-  401: 'auth-failed',
-  403: 'forbidden',
-  404: 'not-found',
-  409: 'conflict',
-  412: 'conflict',
-  429: 'rate-limited',
-};
-
 /**
  * Converts an error of the SDK. The SDK's error is not the cause of the result: it has the request, with its secrets.
  *
@@ -86,9 +78,7 @@ export function azureError(subject: string, error: unknown): unknown {
 
 function codeOf(status: number, code: string, message: string): CloudErrorCode {
   if (status !== 404 && isQuota(`${code} ${message}`)) return 'quota-exceeded';
-  const known = BY_CODE[code] ?? BY_STATUS[status];
-  if (known !== undefined) return known;
-  return status >= 500 || status === 408 ? 'service-unavailable' : 'bad-request';
+  return BY_CODE[code] ?? codeOfStatus(status);
 }
 
 function isQuota(text: string): boolean {

@@ -4,6 +4,7 @@ import {
   CloudError,
   type CloudErrorCode,
   cloudError,
+  codeOfStatus,
   noResponse,
   type RemedyTable,
   remedyFor,
@@ -23,15 +24,6 @@ const OPERATION_REASONS: typeof REASONS = [...REASONS, [/permission|forbidden|ac
 
 /** Codes of a failed operation that has several reasons: the first of them is its code. */
 const BY_WEIGHT: readonly CloudErrorCode[] = ['quota-exceeded', 'forbidden', 'rate-limited'];
-
-const STATUSES: Readonly<Record<number, CloudErrorCode>> = {
-  401: 'auth-failed',
-  403: 'forbidden',
-  404: 'not-found',
-  409: 'conflict',
-  412: 'conflict',
-  429: 'rate-limited',
-};
 
 /** Status codes of gRPC, which the SDK gives for those of HTTP: 409 becomes 10. */
 const GRPC: Readonly<Record<number, number>> = {
@@ -114,7 +106,7 @@ export function googleError(subject: string, error: unknown, credentials: string
   const known = codeOf(REASONS, reasons);
   if (number === 0 && known === undefined) return noResponse(subject, error);
   if (number === 401) return refused(subject, `${credentials} are refused: ${message}`);
-  const byStatus = STATUSES[number] ?? (number >= 500 ? 'service-unavailable' : 'bad-request');
+  const byStatus = codeOfStatus(number);
   const meant = number === 403 || number === 429 || number === 0 ? (known ?? byStatus) : byStatus;
   return cloudError(meant, subject, message, { cause: error, ...remedyFor(reasons, PROTECTIONS) });
 }
@@ -153,7 +145,7 @@ export function operationError(subject: string, operation: Operation): CloudErro
   const failures = error?.errors ?? [];
   if (failures.length === 0 && !status) return undefined;
   const codes = failures.map(({ code }) => codeOf(OPERATION_REASONS, code ?? ''));
-  const byStatus = status === 403 || status === 429 ? STATUSES[status] : undefined;
+  const byStatus = status === 403 || status === 429 ? codeOfStatus(status) : undefined;
   const meant = BY_WEIGHT.find((code) => codes.includes(code)) ?? byStatus ?? 'image-failed';
   const reasons = failures.length > 0 ? failures.map(describe).join('; ') : `${httpErrorMessage} (${status})`;
   return cloudError(meant, subject, reasons, remedyFor(reasons, PROTECTIONS));

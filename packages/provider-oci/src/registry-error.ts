@@ -3,6 +3,7 @@ import {
   CloudError,
   type CloudErrorCode,
   cloudError,
+  codeOfStatus,
   type RemedyTable,
   remedyFor,
   retryAfterSeconds,
@@ -13,16 +14,6 @@ const CODES: Readonly<Record<string, CloudErrorCode>> = {
   UNAUTHORIZED: 'auth-failed',
   DENIED: 'forbidden',
   TOOMANYREQUESTS: 'rate-limited',
-};
-
-const STATUSES: Readonly<Record<number, CloudErrorCode>> = {
-  401: 'auth-failed',
-  403: 'forbidden',
-  404: 'not-found',
-  409: 'conflict',
-  412: 'conflict',
-  429: 'rate-limited',
-  507: 'quota-exceeded',
 };
 
 /** Protections that only somebody else has set: the provider sets none. */
@@ -74,8 +65,7 @@ export class DeletionForbiddenError extends CloudError {
 function codeOf(status: number, code: string, message: string): CloudErrorCode {
   // Harbor refuses what exceeds a quota with DENIED.
   if (status < 500 && /quota/i.test(message)) return 'quota-exceeded';
-  const known = STATUSES[status] ?? (status >= 500 ? 'service-unavailable' : 'bad-request');
-  return CODES[code] ?? known;
+  return CODES[code] ?? codeOfStatus(status);
 }
 
 /** The first error of a body `{"errors": [{code, message}]}`; undefined in other bodies, such as those of proxies. */

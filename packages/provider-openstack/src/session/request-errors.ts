@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import {
   CloudError,
   type CloudErrorCode,
+  codeOfStatus,
   type HttpAnswer,
   type NetworkFailureKind,
   networkFailure,
@@ -33,23 +34,6 @@ export function networkError(request: string, error: unknown): CloudError {
 export function neverSent({ code, cause }: CloudError): boolean {
   return code === 'connection-failed' && networkFailure(cause).kind === 'not-sent';
 }
-
-const CODES: Readonly<Record<number, CloudErrorCode>> = {
-  401: 'auth-failed',
-  403: 'forbidden',
-  404: 'not-found',
-  408: 'connection-failed',
-  409: 'conflict',
-  410: 'not-found',
-  413: 'too-large',
-  415: 'wrong-format',
-  429: 'rate-limited',
-  500: 'service-unavailable',
-  502: 'service-unavailable',
-  503: 'service-unavailable',
-  504: 'service-unavailable',
-  507: 'quota-exceeded',
-};
 
 const REMEDIES: Partial<Record<CloudErrorCode, string>> = {
   'auth-failed': 'check the credentials of the cloud, and whether they have expired',
@@ -106,7 +90,7 @@ function codeOf(
   // Rackspace's rate limit
   if (status === 413 && retryAfter !== undefined) return 'rate-limited';
   if (status < 400) return 'invalid-answer';
-  return CODES[status] ?? (status > 505 ? 'service-unavailable' : 'bad-request');
+  return codeOfStatus(status);
 }
 
 const LONGEST_MESSAGE = 300;

@@ -3,6 +3,7 @@ import { STATUS_CODES } from 'node:http';
 import {
   CloudError,
   type CloudErrorCode,
+  codeOfStatus,
   HttpAgent,
   type HttpAnswer,
   HttpClient,
@@ -18,16 +19,6 @@ const TIMEOUT = 45;
 
 /** `application/json`, with or without parameters. */
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
-
-const CODES: Readonly<Record<number, CloudErrorCode>> = {
-  401: 'auth-failed',
-  403: 'forbidden',
-  404: 'not-found',
-  408: 'connection-failed',
-  410: 'not-found',
-  422: 'tenant-not-ready',
-  429: 'rate-limited',
-};
 
 const REMEDIES: Partial<Record<CloudErrorCode, string>> = {
   'auth-failed': 'configure a token for this tenant, or check whether the configured token is still valid',
@@ -135,7 +126,7 @@ function answerError(request: string, answer: HttpAnswer): CloudError {
 function codeOf(status: number): CloudErrorCode {
   if (status >= 300 && status < 400) return 'redirected';
   if (status < 400) return 'invalid-answer';
-  return CODES[status] ?? (status >= 500 ? 'service-unavailable' : 'bad-request');
+  return status === 422 ? 'tenant-not-ready' : codeOfStatus(status);
 }
 
 /** Returns the name of the error in a 401. The description is not used, because it quotes the token's claims. */
