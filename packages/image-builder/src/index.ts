@@ -3,6 +3,7 @@ export { BaseImageBuilder } from './base.ts';
 export type { SourceRepository } from './build/source-repository.ts';
 export { type CloudImage, cloudImage } from './cloud/cloud-image.ts';
 export {
+  type CloudClaim,
   type CloudEntry,
   CloudImages,
   type CloudImagesOptions,

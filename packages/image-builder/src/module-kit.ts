@@ -30,6 +30,7 @@ export { LONGEST_TIMER, signalOf, unlessAborted, withAbort, withTimeout } from '
 export { endProcesses } from './cleanup/processes.ts';
 export { type CloudImage, cloudImage } from './cloud/cloud-image.ts';
 export {
+  type CloudClaim,
   type CloudEntry,
   CloudImages,
   type CloudImagesOptions,

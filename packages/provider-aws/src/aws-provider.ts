@@ -1,12 +1,12 @@
 import type { Image } from '@aws-sdk/client-ec2';
 import type {
   CheckResult,
-  ClaimRequest,
   ImageFilter,
   OperationOptions,
   UploadResult,
 } from '@nodepool-builder/image-builder';
 import {
+  type CloudClaim,
   type CloudImage,
   CloudImages,
   type CloudImagesOptions,
@@ -73,27 +73,22 @@ export class AwsProvider extends CloudImages<AwsEntry, Image, typeof UPLOAD> {
     await this.#session.open();
   }
 
-  protected async makeImage({ request, ...running }: CloudUpload): Promise<UploadResult> {
+  protected async makeImage(running: CloudUpload): Promise<UploadResult> {
     const { entry, records, logger } = this;
     const region = await this.#session.open();
     const site = { region, entry, records, logger, bases: this.#bases, interval: this.#interval };
-    const upload = { ...running, ...site, request };
-    const [found] = await imagesWith(region, 'uploadId', request.uploadId, running.signal);
+    const upload = { ...running, ...site };
+    const [found] = await imagesWith(region, 'uploadId', running.request.uploadId, running.signal);
     const externalId = found?.ImageId ?? (await newImage(upload));
     await distributeImage(upload, this.#session, externalId);
     return { externalId };
   }
 
-  protected override async claimImage(
-    externalId: string,
-    request: ClaimRequest,
-    signal: AbortSignal,
-  ): Promise<boolean> {
+  protected override async claimImage(externalId: string, claim: CloudClaim): Promise<boolean> {
     const { entry } = this;
     const region = await this.#session.open();
-    if (!(await claimCapture(region, entry, externalId, request, signal))) return false;
-    const site = { region, entry, request, interval: this.#interval, signal };
-    await distributeImage(site, this.#session, externalId);
+    if (!(await claimCapture(region, entry, externalId, claim))) return false;
+    await distributeImage({ ...claim, region, entry, interval: this.#interval }, this.#session, externalId);
     return true;
   }
 

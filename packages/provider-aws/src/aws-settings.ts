@@ -43,7 +43,8 @@ export const AWS_SETTINGS = {
     'image-import-timeout': {
       type: 'number',
       exclusiveMinimum: 0,
-      description: 'Seconds from the last byte until the image is available. Default: 3600.',
+      default: 3600,
+      description: 'Seconds from the last byte until the image is available.',
     },
     architecture: {
       enum: ['arm64', 'i386', 'x86_64', 'x86_64_mac', 'arm64_mac'],

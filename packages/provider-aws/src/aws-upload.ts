@@ -1,57 +1,32 @@
-import type {
-  ClaimRequest,
-  ImageFile,
-  Logger,
-  Progress,
-  SettingsOf,
-  UploadRequest,
-} from '@nodepool-builder/image-builder';
+import type { Tag } from '@aws-sdk/client-ec2';
+import type { ImageFile, Logger, SettingsOf, UploadRequest } from '@nodepool-builder/image-builder';
 import {
-  type BandwidthLimit,
-  cloudImageName,
-  fileTags,
-  imageTags,
+  type CloudClaim,
+  type CloudUpload,
   Mutex,
   RecordDirectory,
   safeName,
   type UploadRecords,
   writeDurably,
 } from '@nodepool-builder/image-builder/module-kit';
+import { toTags } from './amis.ts';
 import type { AwsRegion } from './aws-session.ts';
 import type { AwsEntry } from './aws-settings.ts';
 
 /** What one upload needs. */
-export interface AwsUpload {
+export interface AwsUpload extends CloudUpload {
   readonly region: AwsRegion;
   readonly entry: AwsEntry;
-  readonly request: UploadRequest;
   readonly records: UploadRecords<typeof UPLOAD>;
   readonly bases: SnapshotBases;
   /** Seconds between two looks at something that is pending, at most. */
   readonly interval: number;
-  readonly limit: BandwidthLimit | undefined;
   readonly logger: Logger;
-  readonly onProgress: (progress: Progress) => void;
-  readonly signal: AbortSignal;
-}
-
-/** `image-import-timeout`, in seconds. */
-export function importTimeout(entry: AwsEntry): number {
-  return entry['image-import-timeout'] ?? 3600;
 }
 
 /** Tags of the AMI and the snapshots of an upload. AWS takes 50, with 256 characters each. */
-export function uploadTags(
-  entry: AwsEntry,
-  request: ClaimRequest & Partial<UploadRequest>,
-): Record<string, string> {
-  return {
-    ...entry.tags,
-    ...request.metadata,
-    Name: cloudImageName(request),
-    ...imageTags(entry.name, request),
-    ...(request.file && fileTags(request.file)),
-  };
+export function uploadTags(entry: AwsEntry, { name, tags }: Pick<CloudClaim, 'name' | 'tags'>): Tag[] {
+  return toTags({ ...entry.tags, ...tags, Name: name });
 }
 
 /** Other names of AWS's architectures. */

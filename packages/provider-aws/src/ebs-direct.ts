@@ -17,15 +17,8 @@ import {
   unlessAbsent,
   unlessMissing,
 } from '@nodepool-builder/image-builder/module-kit';
-import { readTags, removeSnapshot, snapshotsWith, toTags } from './amis.ts';
-import {
-  type AwsUpload,
-  BLOCKS,
-  importTimeout,
-  type UploadRecord,
-  uploadTags,
-  volumeSize,
-} from './aws-upload.ts';
+import { readTags, removeSnapshot, snapshotsWith } from './amis.ts';
+import { type AwsUpload, BLOCKS, type UploadRecord, uploadTags, volumeSize } from './aws-upload.ts';
 import { type BlockDigests, BlockList, blockListBytes, parseBlockList, readBlockList } from './block-list.ts';
 
 /** Bytes of a block of EBS. */
@@ -134,12 +127,13 @@ async function start(
   }
 }
 
-function newRecord({ entry, request }: AwsUpload, parent: Parent | undefined): UploadRecord {
+function newRecord(upload: AwsUpload, parent: Parent | undefined): UploadRecord {
+  const { entry, request } = upload;
   const input: StartSnapshotRequest = {
     VolumeSize: volumeSize(entry, request.file),
     ClientToken: randomUUID(),
     Description: `nodepool-builder: ${request.imageId}`,
-    Tags: toTags(uploadTags(entry, request)),
+    Tags: uploadTags(entry, upload),
     Timeout: IDLE_MINUTES,
     ...(parent && { ParentSnapshotId: parent.id }),
   };
@@ -240,7 +234,7 @@ async function complete(upload: AwsUpload, id: string, put: BlockDigests): Promi
     }
     return snapshot?.State === 'completed' ? true : undefined;
   };
-  await poll(look, { subject, timeout: importTimeout(entry), interval, signal });
+  await poll(look, { subject, timeout: entry['image-import-timeout'], interval, signal });
 }
 
 /** Whether a snapshot that refuses to be completed is completed soon. */

@@ -1,10 +1,9 @@
 import type { Image, RegisterImageRequest } from '@aws-sdk/client-ec2';
-import type { ClaimRequest, UploadRequest } from '@nodepool-builder/image-builder';
-import { cloudError, cloudImageName, poll } from '@nodepool-builder/image-builder/module-kit';
-import { imagesWith, listImages, readTags, snapshotsOf, toTags } from './amis.ts';
+import { type CloudClaim, cloudError, poll } from '@nodepool-builder/image-builder/module-kit';
+import { imagesWith, listImages, snapshotsOf } from './amis.ts';
 import { awsCode } from './aws-error.ts';
 import type { AwsRegion, AwsSession } from './aws-session.ts';
-import { type AwsUpload, architectureOf, importTimeout, uploadTags } from './aws-upload.ts';
+import { type AwsUpload, architectureOf, uploadTags } from './aws-upload.ts';
 
 /** Device that AWS's documentation names for the root volume. */
 const ROOT = '/dev/sda1';
@@ -16,7 +15,7 @@ const FORBIDDEN = /[^A-Za-z0-9()[\] ./\-'@_]/g;
 /** Registers an AMI of a snapshot, or finds the one that an earlier request registered. @returns its id */
 export async function registerImage(upload: AwsUpload, snapshotId: string): Promise<string> {
   const { region, entry, request, signal } = upload;
-  const name = cloudImageName(request).replaceAll(FORBIDDEN, '-').padEnd(3, '-');
+  const name = upload.name.replaceAll(FORBIDDEN, '-').padEnd(3, '-');
   const second = `${name.slice(0, LONGEST_NAME - request.uploadId.length - 1)}-${request.uploadId}`;
   for (const Name of [name.slice(0, LONGEST_NAME), second.replaceAll(FORBIDDEN, '-')]) {
     try {
@@ -39,11 +38,12 @@ async function findByName(upload: AwsUpload, name: string, snapshotId: string): 
   const query = { Owners: ['self'], Filters: [{ Name: 'name', Values: [name] }] };
   const look = async (): Promise<Image | undefined> => (await listImages(region, query, signal))[0];
   const subject = `provider ${entry.name}: AMI ${name}`;
-  const image = await poll(look, { subject, timeout: importTimeout(entry), interval, signal });
+  const image = await poll(look, { subject, timeout: entry['image-import-timeout'], interval, signal });
   return snapshotsOf(image).includes(snapshotId) ? image.ImageId : undefined;
 }
 
-function registration({ entry, request }: AwsUpload, SnapshotId: string): Omit<RegisterImageRequest, 'Name'> {
+function registration(upload: AwsUpload, SnapshotId: string): Omit<RegisterImageRequest, 'Name'> {
+  const { entry, request } = upload;
   return {
     Description: `nodepool-builder: ${request.imageId}`,
     Architecture: architectureOf(entry, request) as RegisterImageRequest['Architecture'],
@@ -65,14 +65,12 @@ function registration({ entry, request }: AwsUpload, SnapshotId: string): Omit<R
         },
       },
     ],
-    TagSpecifications: [{ ResourceType: 'image', Tags: toTags(uploadTags(entry, request)) }],
+    TagSpecifications: [{ ResourceType: 'image', Tags: uploadTags(entry, upload) }],
   };
 }
 
 /** An upload, with or without a file. */
-interface Distribution extends Pick<AwsUpload, 'region' | 'entry' | 'interval' | 'signal'> {
-  readonly request: ClaimRequest & Partial<UploadRequest>;
-}
+type Distribution = CloudClaim & Pick<AwsUpload, 'region' | 'entry' | 'interval'>;
 
 /** Waits until an AMI can be used, copies it to further regions, and shares all of them. */
 export async function distributeImage(upload: Distribution, session: AwsSession, id: string): Promise<void> {
@@ -101,7 +99,7 @@ async function waitForImage(upload: Distribution, region: AwsRegion, id: string)
     }
     return image?.State === 'available' ? true : undefined;
   };
-  await poll(look, { subject, timeout: importTimeout(entry), interval, signal });
+  await poll(look, { subject, timeout: entry['image-import-timeout'], interval, signal });
 }
 
 /** Copies the AMI to another region, or finds the copy of an earlier attempt. */
@@ -109,10 +107,9 @@ async function copyImage(upload: Distribution, target: AwsRegion, id: string): P
   const { region, entry, request, signal } = upload;
   const [found] = await imagesWith(target, 'uploadId', request.uploadId, signal);
   if (found?.ImageId !== undefined) return found.ImageId;
-  const tags = toTags(uploadTags(entry, request));
-  const name = readTags(tags).Name ?? request.imageId;
+  const tags = uploadTags(entry, upload);
   const input = {
-    Name: `${name.replaceAll(FORBIDDEN, '-').slice(0, LONGEST_NAME - 22)}-${id}`,
+    Name: `${upload.name.replaceAll(FORBIDDEN, '-').slice(0, LONGEST_NAME - 22)}-${id}`,
     SourceImageId: id,
     SourceRegion: region.name,
     // An AMI is copied once to each region: a repeated request creates no second copy.

@@ -3,17 +3,16 @@ import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import {
   cloudError,
-  cloudImageName,
   IMAGE_TAGS,
   metered,
   poll,
   portion,
   unlessAbsent,
 } from '@nodepool-builder/image-builder/module-kit';
-import { readTags, removeSnapshot, snapshotsWith, toTags } from './amis.ts';
+import { readTags, removeSnapshot, snapshotsWith } from './amis.ts';
 import { awsCode } from './aws-error.ts';
 import type { AwsRegion } from './aws-session.ts';
-import { type AwsUpload, architectureOf, importTimeout, uploadTags } from './aws-upload.ts';
+import { type AwsUpload, architectureOf, uploadTags } from './aws-upload.ts';
 
 /** AWS's names of the formats that it imports. */
 const FORMATS: Readonly<Record<string, string>> = {
@@ -48,14 +47,14 @@ export async function importSnapshot(upload: AwsUpload): Promise<string> {
   const { region, entry, request, signal } = upload;
   const [found] = await snapshotsWith(region, 'uploadId', request.uploadId, signal);
   if (found?.SnapshotId !== undefined) return found.SnapshotId;
-  const tags = uploadTags(entry, request);
+  const tags = uploadTags(entry, upload);
   const snapshotId = await withObject(upload, async (bucket, token) => {
     const input = {
       ClientToken: token,
       Description: `nodepool-builder: ${request.imageId}`,
       DiskContainer: { Format: formatOf(upload), UserBucket: bucket },
       ...role(upload),
-      TagSpecifications: [{ ResourceType: 'import-snapshot-task' as const, Tags: toTags(tags) }],
+      TagSpecifications: [{ ResourceType: 'import-snapshot-task' as const, Tags: tags }],
     };
     const id = await startImport(upload, async () => {
       const task = await region.call('ImportSnapshot', signal, (options) =>
@@ -75,7 +74,7 @@ export async function importSnapshot(upload: AwsUpload): Promise<string> {
     });
   });
   await region.call('CreateTags', signal, (options) =>
-    region.ec2.createTags({ Resources: [snapshotId], Tags: toTags(tags) }, options),
+    region.ec2.createTags({ Resources: [snapshotId], Tags: tags }, options),
   );
   return snapshotId;
 }
@@ -83,7 +82,7 @@ export async function importSnapshot(upload: AwsUpload): Promise<string> {
 /** Sends the file to S3 and has AWS make an AMI of it. @returns the AMI's id */
 export async function importImage(upload: AwsUpload): Promise<string> {
   const { region, entry, request, signal } = upload;
-  const tags = uploadTags(entry, request);
+  const tags = uploadTags(entry, upload);
   return await withObject(upload, async (bucket, token) => {
     const input = {
       ClientToken: token,
@@ -92,7 +91,7 @@ export async function importImage(upload: AwsUpload): Promise<string> {
       DiskContainers: [{ Format: formatOf(upload), UserBucket: bucket }],
       ...(entry['boot-mode'] && { BootMode: bootMode(entry['boot-mode']) }),
       ...role(upload),
-      TagSpecifications: [{ ResourceType: 'import-image-task' as const, Tags: toTags(tags) }],
+      TagSpecifications: [{ ResourceType: 'import-image-task' as const, Tags: tags }],
     };
     const id = await startImport(upload, async () => {
       const task = await region.call('ImportImage', signal, (options) =>
@@ -113,7 +112,7 @@ export async function importImage(upload: AwsUpload): Promise<string> {
       return { id, status: Status, message: StatusMessage, result: ImageId, progress: Progress };
     });
     await region.call('CreateTags', signal, (options) =>
-      region.ec2.createTags({ Resources: [imageId, ...snapshots], Tags: toTags(tags) }, options),
+      region.ec2.createTags({ Resources: [imageId, ...snapshots], Tags: tags }, options),
     );
     return imageId;
   });
@@ -152,7 +151,7 @@ async function withObject(
   const earlier = await records.read(request.uploadId);
   const record = { 'upload-id': request.uploadId, token: earlier?.token ?? randomUUID() };
   await records.write(request.uploadId, record);
-  const Key = `${keyPrefix(request.uploadId)}${cloudImageName(request)}`;
+  const Key = `${keyPrefix(request.uploadId)}${upload.name}`;
   const { size, path } = request.file;
   const isThere = earlier !== undefined && (await objectSize(region, Bucket, Key, signal)) === size;
   if (!isThere) {
@@ -219,7 +218,7 @@ async function startImport(upload: AwsUpload, start: () => Promise<string>): Pro
   };
   const subject = `provider ${entry.name}: a free place for an import`;
   const pause = Math.max(interval, Math.min(IMPORT_PAUSE, interval * 6));
-  return await poll(look, { subject, timeout: importTimeout(entry), interval: pause, signal });
+  return await poll(look, { subject, timeout: entry['image-import-timeout'], interval: pause, signal });
 }
 
 interface TaskState {
@@ -243,7 +242,7 @@ async function waitForImport(upload: AwsUpload, describe: () => Promise<TaskStat
     report({ done: Number(progress ?? 0), total: 100 });
     return undefined;
   };
-  return await poll(look, { subject, timeout: importTimeout(entry), interval, signal });
+  return await poll(look, { subject, timeout: entry['image-import-timeout'], interval, signal });
 }
 
 /** Ends the import of an upload, and removes its object and what it made. */

@@ -1,4 +1,4 @@
-import type { CheckResult, ImageFilter, UploadRequest, UploadResult } from '@nodepool-builder/image-builder';
+import type { CheckResult, ImageFilter, UploadResult } from '@nodepool-builder/image-builder';
 import {
   type CheckOptions,
   type CloudImage,
@@ -84,11 +84,10 @@ export class AzureProvider extends CloudImages<AzureEntry, StoredImage, typeof R
     return found.map((image) => describeImage(image, filter));
   }
 
-  protected override async checkUpload(request: UploadRequest): Promise<void> {
-    const { 'gallery-name': gallery, tags } = this.entry;
-    if (planImage(this.name, request, tags).architecture !== 'Arm64' || gallery !== undefined) return;
-    const subject = `provider ${this.name}: upload of image ${request.imageId}`;
-    throw cloudError('bad-request', subject, 'a managed image cannot be of Arm64; set gallery-name');
+  protected override async checkUpload(upload: CloudUpload): Promise<void> {
+    const { architecture } = planImage(this.entry, upload);
+    if (architecture !== 'Arm64' || this.entry['gallery-name'] !== undefined) return;
+    throw cloudError('bad-request', upload.subject, 'a managed image cannot be of Arm64; set gallery-name');
   }
 
   protected async makeImage(running: CloudUpload): Promise<UploadResult> {
@@ -98,7 +97,7 @@ export class AzureProvider extends CloudImages<AzureEntry, StoredImage, typeof R
     const { images, disks } = await this.#open();
     const { entry, logger } = this;
     const { pollInterval = 2 } = this.#options;
-    const plan = planImage(this.name, request, entry.tags);
+    const plan = planImage(entry, running);
     const earlierDisk = (await this.records.read(uploadId))?.disk;
     const record = async (disk: string): Promise<void> => {
       if (earlierDisk !== undefined && earlierDisk !== disk) {

@@ -99,15 +99,10 @@ export const AZURE_SETTINGS = {
     'image-import-timeout': {
       type: 'number',
       exclusiveMinimum: 0,
-      description:
-        'Seconds until the creation of an image, with its copies in other regions, is given up. Default: 3600.',
+      default: 3600,
+      description: 'Seconds until the creation of an image, with its copies in other regions, is given up.',
     },
   },
 } as const satisfies ObjectSchema;
 
 export type AzureEntry = ProviderEntry<typeof AZURE_SETTINGS>;
-
-/** `image-import-timeout`, in seconds: operations of Azure, such as the creation of an image, are given up after it. */
-export function importTimeout(entry: AzureEntry): number {
-  return entry['image-import-timeout'] ?? 3600;
-}

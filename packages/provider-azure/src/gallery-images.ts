@@ -1,7 +1,7 @@
 import type { GalleryImage, GalleryImageVersion } from '@azure/arm-compute';
 import { unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import type { AzureSession } from './azure-session.ts';
-import { type AzureEntry, importTimeout } from './azure-settings.ts';
+import type { AzureEntry } from './azure-settings.ts';
 import {
   type ImagePlan,
   type ImageStore,
@@ -75,7 +75,7 @@ export class GalleryImages implements ImageStore {
           version,
           options,
         ),
-      importTimeout(this.#entry),
+      this.#entry['image-import-timeout'],
     );
     return created.id ?? this.#id(plan, name);
   }
@@ -122,7 +122,7 @@ export class GalleryImages implements ImageStore {
       signal,
       async ({ galleryImageVersions }, options) =>
         await galleryImageVersions.delete(resourceGroup, gallery, definition, version, options),
-      importTimeout(this.#entry),
+      this.#entry['image-import-timeout'],
     );
     await deletion.catch(unlessAbsent);
   }
@@ -165,7 +165,7 @@ export class GalleryImages implements ImageStore {
       signal,
       async ({ galleryImages }, options) =>
         await galleryImages.createOrUpdate(resourceGroup, this.#gallery, name, definition, options),
-      importTimeout(this.#entry),
+      this.#entry['image-import-timeout'],
     );
   }
 

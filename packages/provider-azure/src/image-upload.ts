@@ -11,7 +11,7 @@ import {
   portion,
   readImageTags,
 } from '@nodepool-builder/image-builder/module-kit';
-import { type AzureEntry, importTimeout } from './azure-settings.ts';
+import type { AzureEntry } from './azure-settings.ts';
 import { DiskPages } from './disk-pages.ts';
 import { diskSize, FOOTER_SIZE, vhdFooter } from './fixed-vhd.ts';
 import { type ImagePlan, type ImageStore, isOf, type StoredImage } from './stored-image.ts';
@@ -71,16 +71,15 @@ export async function uploadImage(upload: ImageUpload): Promise<string> {
 }
 
 async function sendImage(upload: ImageUpload, name: string, length: number, before: Stats): Promise<string> {
-  const { plan, images, disks, limit, signal, onProgress, logger, entry } = upload;
+  const { plan, images, disks, limit, signal, onProgress, logger, subject } = upload;
   const { path } = plan.request.file;
   const size = diskSize(length);
   await images.prepare(plan, signal);
   const disk = await openDisk(upload, name, size);
   const isResumed = disk.state === 'ActiveUpload';
-  if (isResumed)
-    logger.info(`provider ${entry.name}: upload of ${plan.request.imageId} resumes on disk ${disk.name}`);
+  if (isResumed) logger.info(`${subject} resumes on disk ${disk.name}`);
   const pages = new DiskPages({
-    subject: `provider ${entry.name}: upload of image ${plan.request.imageId}`,
+    subject,
     grant: () => disks.grant(disk.name, signal),
     limit,
     signal,
@@ -118,18 +117,16 @@ async function sendImage(upload: ImageUpload, name: string, length: number, befo
  *
  * @throws CloudError `conflict`
  */
-async function refuseOther({ entry, plan, disks, signal }: ImageUpload, disk: UploadDisk): Promise<void> {
+async function refuseOther({ subject, disks, signal }: ImageUpload, disk: UploadDisk): Promise<void> {
   const now = await disks.get(disk.name, signal);
   if (now?.uniqueId === disk.uniqueId) return;
-  const subject = `provider ${entry.name}: upload of image ${plan.request.imageId}`;
   throw cloudError('conflict', subject, `another process has replaced disk ${disk.name}`);
 }
 
 /** The complete image of the upload. Waits for one that is being created, and deletes one that failed. */
 async function settledImage(upload: ImageUpload, disk?: UploadDisk): Promise<StoredImage | undefined> {
-  const { plan, images, signal, entry, pollInterval: interval } = upload;
-  const timeout = importTimeout(entry);
-  const subject = `provider ${entry.name}: upload of image ${plan.request.imageId}`;
+  const { plan, images, signal, entry, subject, pollInterval: interval } = upload;
+  const timeout = entry['image-import-timeout'];
   let last: StoredImage | undefined;
   const look = async (): Promise<{ readonly image: StoredImage | undefined } | undefined> => {
     const image = await images.find(plan, signal, disk);

@@ -1,7 +1,7 @@
 import type { Image } from '@azure/arm-compute';
 import { unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import type { AzureSession } from './azure-session.ts';
-import { type AzureEntry, importTimeout } from './azure-settings.ts';
+import type { AzureEntry } from './azure-settings.ts';
 import {
   type ImagePlan,
   type ImageStore,
@@ -53,7 +53,7 @@ export class ManagedImages implements ImageStore {
       `creation of image ${name}`,
       signal,
       async ({ images }, options) => await images.createOrUpdate(resourceGroup, name, image, options),
-      importTimeout(this.#entry),
+      this.#entry['image-import-timeout'],
     );
     return created.id ?? this.idOf(plan);
   }
@@ -86,7 +86,7 @@ export class ManagedImages implements ImageStore {
       `deletion of image ${place.name}`,
       signal,
       async ({ images }, options) => await images.delete(place.resourceGroup, place.name, options),
-      importTimeout(this.#entry),
+      this.#entry['image-import-timeout'],
     );
     await deletion.catch(unlessAbsent);
   }

@@ -2,13 +2,12 @@ import { createHash } from 'node:crypto';
 import type { ImageFilter, UploadRequest } from '@nodepool-builder/image-builder';
 import {
   type CloudImage,
+  type CloudUpload,
   cloudError,
   cloudImage,
-  cloudImageName,
-  fileTags,
-  imageTags,
   readImageTags,
 } from '@nodepool-builder/image-builder/module-kit';
+import type { AzureEntry } from './azure-settings.ts';
 
 /** Tag with the time of an upload: managed images have no time of creation. */
 const UPLOADED_AT = 'nodepool_upload_time';
@@ -40,6 +39,8 @@ export interface StoredImage {
 /** An upload, with all that its image gets. */
 export interface ImagePlan {
   readonly request: UploadRequest;
+  /** Name that the upload asks for. */
+  readonly name: string;
   /** Digest of provider and upload id, which the names of its resources contain. */
   readonly key: string;
   readonly tags: Readonly<Record<string, string>>;
@@ -88,10 +89,10 @@ export function uploadKey(provider: string, uploadId: string): string {
 const LONGEST_NAME = 80;
 
 /** Name of an image in Azure: the requested one, with what Azure refuses replaced, and a part of the upload's key. */
-export function imageNameOf({ request, key }: ImagePlan): string {
+export function imageNameOf({ name, key }: ImagePlan): string {
   const end = `-${key.slice(0, 8)}`;
-  const name = cloudImageName(request).replaceAll(/[^A-Za-z0-9_.-]/g, '-');
-  return `${name.replace(/^[._-]+/, '').slice(0, LONGEST_NAME - end.length) || 'image'}${end}`;
+  const permitted = name.replaceAll(/[^A-Za-z0-9_.-]/g, '-');
+  return `${permitted.replace(/^[._-]+/, '').slice(0, LONGEST_NAME - end.length) || 'image'}${end}`;
 }
 
 const ARCHITECTURES: Readonly<Record<string, 'x64' | 'Arm64'>> = {
@@ -102,38 +103,27 @@ const ARCHITECTURES: Readonly<Record<string, 'x64' | 'Arm64'>> = {
   aarch64: 'Arm64',
 };
 
-/**
- * @param tags of the provider
- * @throws CloudError `bad-request` for metadata that cannot be tags
- */
+/** @throws CloudError `bad-request` for metadata that cannot be tags */
 export function planImage(
-  provider: string,
-  request: UploadRequest,
-  tags: Readonly<Record<string, string>> = {},
+  { name: provider, tags: common }: AzureEntry,
+  { request, name, tags: own, subject }: CloudUpload,
 ): ImagePlan {
-  const { metadata = {}, file } = request;
-  const all = {
-    ...tags,
-    ...metadata,
-    ...imageTags(provider, request),
-    ...fileTags(file),
-    [UPLOADED_AT]: new Date().toISOString(),
-    [NAME]: cloudImageName(request),
-  };
-  for (const [name, value] of Object.entries(all)) {
-    const reason = tagFault(name, value);
+  const { metadata = {} } = request;
+  const tags = { ...common, ...own, [UPLOADED_AT]: new Date().toISOString(), [NAME]: name };
+  for (const [tag, value] of Object.entries(tags)) {
+    const reason = tagFault(tag, value);
     if (reason === undefined) continue;
-    const subject = `provider ${provider}: upload of image ${request.imageId}`;
     throw cloudError(
       'bad-request',
       subject,
-      `"${name}" cannot be a tag in Azure: ${reason}; correct meta or tags`,
+      `"${tag}" cannot be a tag in Azure: ${reason}; correct meta or tags`,
     );
   }
   return {
     request,
+    name,
     key: uploadKey(provider, request.uploadId),
-    tags: all,
+    tags,
     osType: metadata.os_type?.toLowerCase() === 'windows' ? 'Windows' : 'Linux',
     architecture: ARCHITECTURES[metadata.architecture?.toLowerCase() ?? ''],
   };

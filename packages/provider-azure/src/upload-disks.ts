@@ -6,7 +6,7 @@ import {
   unlessAbsent,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { AzureSession } from './azure-session.ts';
-import { type AzureEntry, importTimeout } from './azure-settings.ts';
+import type { AzureEntry } from './azure-settings.ts';
 import { FOOTER_SIZE } from './fixed-vhd.ts';
 import { type ImagePlan, isOf, type SourceDisk } from './stored-image.ts';
 
@@ -89,7 +89,7 @@ export class UploadDisks {
       `creation of disk ${name}`,
       signal,
       async ({ disks }, options) => await disks.createOrUpdate(resourceGroup, name, disk, options),
-      importTimeout(this.#entry),
+      this.#entry['image-import-timeout'],
     );
     return uploadDisk(created);
   }
@@ -108,7 +108,7 @@ export class UploadDisks {
           { access: 'Write', durationInSeconds: ACCESS_TIME },
           options,
         ),
-      importTimeout(this.#entry),
+      this.#entry['image-import-timeout'],
     );
     if (url !== undefined) return url;
     throw cloudError('image-failed', `provider ${this.#session.name}: ${request}`, 'the answer has no URL');
@@ -121,7 +121,7 @@ export class UploadDisks {
       `revocation of access to disk ${name}`,
       signal,
       async ({ disks }, options) => await disks.revokeAccess(resourceGroup, name, options),
-      importTimeout(this.#entry),
+      this.#entry['image-import-timeout'],
     );
   }
 
@@ -146,7 +146,7 @@ export class UploadDisks {
       `deletion of disk ${disk.name}`,
       signal,
       async ({ disks }, options) => await disks.delete(resourceGroup, disk.name, options),
-      importTimeout(this.#entry),
+      this.#entry['image-import-timeout'],
     );
     await deletion.catch(unlessAbsent);
   }

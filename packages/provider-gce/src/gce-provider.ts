@@ -82,10 +82,11 @@ export class GceProvider extends CloudImages<GceEntry, Image, typeof UPLOAD> {
     return found;
   }
 
-  protected async makeImage({ request, signal, ...upload }: CloudUpload): Promise<UploadResult> {
-    const site = { ...this.#site(signal), entry: this.entry, records: this.records };
-    const externalId = await uploadImage({ ...site, ...upload, request });
-    await removeObject(site, request.uploadId);
+  protected async makeImage(running: CloudUpload): Promise<UploadResult> {
+    const { entry, records } = this;
+    const upload = { ...running, ...this.#site(running.signal), entry, records };
+    const externalId = await uploadImage(upload);
+    await removeObject(upload, running.request.uploadId);
     return { externalId };
   }
 

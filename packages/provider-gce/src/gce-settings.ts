@@ -24,7 +24,8 @@ export const GCE_SETTINGS = {
     'image-import-timeout': {
       type: 'number',
       exclusiveMinimum: 0,
-      description: 'Seconds from the last byte until the image is available. Default: 3600.',
+      default: 3600,
+      description: 'Seconds from the last byte until the image is available.',
     },
     'image-family': {
       ...TEXT,

@@ -3,11 +3,11 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { File } from '@google-cloud/storage';
-import type { Progress, SettingsOf, UploadRequest } from '@nodepool-builder/image-builder';
+import type { SettingsOf } from '@nodepool-builder/image-builder';
 import {
   atOrigin,
-  type BandwidthLimit,
   CloudError,
+  type CloudUpload,
   cloudError,
   dataExtents,
   metered,
@@ -57,12 +57,9 @@ type StoredRecord = SettingsOf<typeof UPLOAD>;
 type UploadRecord = { -readonly [Key in keyof StoredRecord]: StoredRecord[Key] };
 
 /** What one upload needs. */
-export interface GceUpload extends ImageSite {
+export interface GceUpload extends ImageSite, CloudUpload {
   readonly entry: GceEntry;
-  readonly request: UploadRequest;
   readonly records: UploadRecords<typeof UPLOAD>;
-  readonly limit: BandwidthLimit | undefined;
-  readonly onProgress: (progress: Progress) => void;
 }
 
 /** Uploads a raw image and makes an image of Compute Engine of it. @returns its name */
@@ -241,8 +238,7 @@ async function waitForImage(upload: GceUpload, name: string, record: UploadRecor
     if (image?.status === 'FAILED') throw cloudError('image-failed', subject, 'its status is FAILED');
     return image?.status === 'READY' ? true : undefined;
   };
-  const timeout = entry['image-import-timeout'] ?? 3600;
-  await poll(isReady, { subject, timeout, interval, signal });
+  await poll(isReady, { subject, timeout: entry['image-import-timeout'], interval, signal });
 }
 
 /** A part of an upload that a removal needs. */

@@ -101,15 +101,14 @@ async function pushArchive(
   { uploaded }: UploadRecord,
   files: ReadonlyMap<string, TarFile>,
 ): Promise<NewManifest> {
-  const { entry, request } = upload;
-  const { file } = request;
+  const { file } = upload.request;
   const archive = new Archive(upload, files);
   const { manifests = [] } = await archive.parse(MANIFEST, 'index.json');
   if (manifests.length === 0) throw archive.damaged('its index names no image');
   const pushed: Descriptor[] = [];
   for (const descriptor of manifests) pushed.push(...(await archive.push(descriptor)));
   const checksums = file.checksums ?? (await checksumsOf(file.path, { signal: upload.signal }));
-  const annotations = annotationsOf(entry.name, request, { uploaded, checksums });
+  const annotations = annotationsOf(upload, { uploaded, checksums });
   const index = { schemaVersion: 2, mediaType: INDEX_TYPE, manifests: pushed, annotations };
   return { type: INDEX_TYPE, text: JSON.stringify(index) };
 }

@@ -1,10 +1,9 @@
 import type { Checksums, UploadRequest } from '@nodepool-builder/image-builder';
 import {
   type CloudImage,
+  type CloudUpload,
   cloudImage,
-  cloudImageName,
   fileTags,
-  imageTags,
   JsonReader,
   readImageTags,
   type TaggedImage,
@@ -50,16 +49,14 @@ export function latestTag(imageName: string): string {
 
 /** Annotations of the manifest of an image. */
 export function annotationsOf(
-  provider: string,
-  { metadata, ...request }: UploadRequest,
+  { request, name, tags }: CloudUpload,
   { uploaded, checksums }: { readonly uploaded: string; readonly checksums: Checksums },
 ): Record<string, string> {
   return {
-    'org.opencontainers.image.title': cloudImageName(request),
+    'org.opencontainers.image.title': name,
     'org.opencontainers.image.version': request.imageId,
     'org.opencontainers.image.created': request.builtAt?.toISOString() ?? uploaded,
-    ...metadata,
-    ...imageTags(provider, request),
+    ...tags,
     ...fileTags({ ...request.file, checksums }),
     [UPLOADED]: uploaded,
   };

@@ -1,10 +1,5 @@
 import { createHash } from 'node:crypto';
-import {
-  type CheckResult,
-  ImageError,
-  type UploadRequest,
-  type UploadResult,
-} from '@nodepool-builder/image-builder';
+import { type CheckResult, ImageError, type UploadResult } from '@nodepool-builder/image-builder';
 import {
   type CheckOptions,
   type CloudImage,
@@ -75,7 +70,7 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
     return isForeign ? foreignImage(externalId) : describeImage(externalId, image);
   }
 
-  protected override async checkUpload(request: UploadRequest): Promise<void> {
+  protected override async checkUpload({ request }: CloudUpload): Promise<void> {
     const tag = tagOf(request);
     const reason =
       request.imageId === 'latest'

@@ -1,5 +1,5 @@
-import type { Checksums, Progress, SettingsOf, UploadRequest } from '@nodepool-builder/image-builder';
-import type { BandwidthLimit, ImageKey, UploadRecords } from '@nodepool-builder/image-builder/module-kit';
+import type { Checksums, SettingsOf, UploadRequest } from '@nodepool-builder/image-builder';
+import type { CloudUpload, ImageKey, UploadRecords } from '@nodepool-builder/image-builder/module-kit';
 import { type Blob, type BlobState, cancelUpload, uploadSmallBlob } from './blob-upload.ts';
 import type { OciEntry } from './oci-settings.ts';
 import type { Registry } from './registry.ts';
@@ -74,14 +74,10 @@ async function writeRecord(
 }
 
 /** What one upload needs. */
-export interface OciUpload {
+export interface OciUpload extends CloudUpload {
   readonly registry: Registry;
   readonly entry: OciEntry;
-  readonly request: UploadRequest;
   readonly records: UploadRecords<typeof UPLOAD>;
-  readonly limit: BandwidthLimit | undefined;
-  readonly onProgress: (progress: Progress) => void;
-  readonly signal: AbortSignal;
 }
 
 /** What is known about the layer of an image once its bytes were sent. */

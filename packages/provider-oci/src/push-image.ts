@@ -38,7 +38,7 @@ export async function pushArtifact(upload: OciUpload, { uploaded }: UploadRecord
         annotations: { 'org.opencontainers.image.title': title },
       },
     ],
-    annotations: annotationsOf(entry.name, request, { uploaded, checksums }),
+    annotations: annotationsOf(upload, { uploaded, checksums }),
   });
 }
 
@@ -71,7 +71,7 @@ export async function pushContainer(
   return manifestOf({
     config: { mediaType: 'application/vnd.oci.image.config.v1+json', ...config },
     layers: [{ mediaType: `application/vnd.oci.image.layer.v1.tar${suffix}`, ...blob }],
-    annotations: annotationsOf(entry.name, request, { uploaded, checksums }),
+    annotations: annotationsOf(upload, { uploaded, checksums }),
   });
 }
 

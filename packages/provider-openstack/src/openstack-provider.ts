@@ -1,12 +1,12 @@
 import type {
   CheckResult,
-  ClaimRequest,
   ImageFilter,
   ImageFormat,
   OperationOptions,
   UploadResult,
 } from '@nodepool-builder/image-builder';
 import {
+  type CloudClaim,
   type CloudEntry,
   type CloudImage,
   CloudImages,
@@ -114,13 +114,12 @@ export class OpenStackProvider extends CloudImages<CloudEntry, GlanceImage> {
 
   protected async makeImage(running: CloudUpload): Promise<UploadResult> {
     running.cleanUp = async () => {}; // each attempt cleans up
-    const { request, signal } = running;
+    const { request, subject: name, signal } = running;
     const { images, method, vendor } = await this.#cloud.open();
     const { logger, uploadTimeout: timeout = 3600, stallTimeout = 300 } = this.#options;
     const { standstill = DEFAULT_STANDSTILL, retry: retries = DEFAULT_RETRIES } = this.#options;
     const properties = imageProperties({ provider: this.name, request, vendor });
     const upload: ImageUpload = { ...running, images, method, properties, timeout, stallTimeout, logger };
-    const name = `provider ${this.name}: upload of image ${request.imageId}`;
     if (request.shared === true && method.shareable) {
       const attempt = async (): Promise<string> =>
         uploadShared({ ...upload, standstill, projectId: await images.projectId(signal) });
@@ -136,11 +135,7 @@ export class OpenStackProvider extends CloudImages<CloudEntry, GlanceImage> {
     };
   }
 
-  protected override async claimImage(
-    externalId: string,
-    request: ClaimRequest,
-    signal: AbortSignal,
-  ): Promise<boolean> {
+  protected override async claimImage(externalId: string, { request, signal }: CloudClaim): Promise<boolean> {
     const { images, vendor } = await this.#cloud.open();
     const properties = claimProperties({ provider: this.name, request, vendor });
     return await claimSnapshot(images, externalId, properties, signal);

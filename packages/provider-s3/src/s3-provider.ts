@@ -3,7 +3,6 @@ import {
   type CheckResult,
   ImageError,
   type OperationOptions,
-  type UploadRequest,
   type UploadResult,
 } from '@nodepool-builder/image-builder';
 import {
@@ -79,8 +78,8 @@ export class S3Provider extends CloudImages<S3Entry, StoredImage | undefined> {
     return object && foreignImage(externalId);
   }
 
-  protected override async checkUpload({ file, ...request }: UploadRequest): Promise<void> {
-    externalIdOf(this.name, { ...request, format: file.format });
+  protected override async checkUpload({ request }: CloudUpload): Promise<void> {
+    externalIdOf(this.name, { ...request, format: request.file.format });
   }
 
   protected async makeImage(running: CloudUpload): Promise<UploadResult> {

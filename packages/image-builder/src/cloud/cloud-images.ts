@@ -49,14 +49,20 @@ export interface CloudImagesOptions<Entry extends CloudEntry = CloudEntry> {
   readonly logger?: Logger | undefined;
 }
 
-/** An upload that is running. */
-export interface CloudUpload {
-  readonly request: UploadRequest;
+/** A claim that is running, see {@link ImageProvider.claim}. */
+export interface CloudClaim<Request extends ClaimRequest = ClaimRequest> {
+  readonly request: Request;
   /** Name in the cloud. */
   readonly name: string;
   /** Properties of the image: its metadata, and the tags by which it is found again. */
   readonly tags: Readonly<Record<string, string>>;
+  /** Subject of messages: `provider west: upload of image debian-1`. */
+  readonly subject: string;
   readonly signal: AbortSignal;
+}
+
+/** An upload that is running. */
+export interface CloudUpload extends CloudClaim<UploadRequest> {
   readonly onProgress: (progress: Progress) => void;
   readonly limit: BandwidthLimit | undefined;
   /** Called after a failure. Default: removes everything of the upload. Replace it where something has to stay. */
@@ -141,7 +147,7 @@ export abstract class CloudImages<
   }
 
   /** Checks what an upload needs before it begins: after an error, there is nothing to clean up. */
-  protected async checkUpload(_request: UploadRequest): Promise<void> {}
+  protected async checkUpload(_upload: CloudUpload): Promise<void> {}
 
   /**
    * Makes the image of an upload, or finishes what an earlier attempt began. Writes a record before the cloud gets a request
@@ -179,11 +185,7 @@ export abstract class CloudImages<
   }
 
   /** Turns a snapshot into the image of an upload; false if it is missing or belongs to another upload. Default: false. */
-  protected async claimImage(
-    _externalId: string,
-    _request: ClaimRequest,
-    _signal: AbortSignal,
-  ): Promise<boolean> {
+  protected async claimImage(_externalId: string, _claim: CloudClaim): Promise<boolean> {
     return false;
   }
 
@@ -219,24 +221,23 @@ export abstract class CloudImages<
   }
 
   async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
-    const { uploadId, imageId } = request;
+    const { uploadId, file } = request;
     return await this.inTurn(uploadId, options, async (signal) => {
       if (this.#needsRecords) void this.records.required;
-      await this.checkUpload(request);
       const onProgress = steadyProgress(options.onProgress ?? (() => {}));
       const cleanUp = async (cleanup: AbortSignal): Promise<void> =>
         await this.#removeUpload(uploadId, cleanup, request);
-      const tags = { ...request.metadata, ...imageTags(this.name, request), ...fileTags(request.file) };
-      const named = { request, name: cloudImageName(request), tags };
-      const upload: CloudUpload = { ...named, signal, onProgress, limit: this.limit, cleanUp };
+      const claim = this.#claim(request, signal);
+      const tags = { ...claim.tags, ...fileTags(file) };
+      const upload: CloudUpload = { ...claim, tags, onProgress, limit: this.limit, cleanUp };
+      await this.checkUpload(upload);
       try {
         const result = await this.makeImage(upload);
         await this.records.remove(uploadId);
         onProgress({ done: 1, total: 1 });
         return result;
       } catch (error) {
-        const subject = `provider ${this.name}: upload of image ${imageId}`;
-        throw await this.#cleanUpAfter(error, upload, subject);
+        throw await this.#cleanUpAfter(error, upload);
       }
     });
   }
@@ -247,7 +248,7 @@ export abstract class CloudImages<
     options: OperationOptions = {},
   ): Promise<UploadResult | undefined> {
     const isClaimed = await this.inTurn(request.uploadId, options, async (signal) =>
-      this.claimImage(externalId, request, signal),
+      this.claimImage(externalId, this.#claim(request, signal)),
     );
     return isClaimed ? { externalId } : undefined;
   }
@@ -310,17 +311,19 @@ export abstract class CloudImages<
     return await this.#queue.run(uploadId, options, work);
   }
 
+  #claim<Request extends ClaimRequest>(request: Request, signal: AbortSignal): CloudClaim<Request> {
+    const tags = { ...request.metadata, ...imageTags(this.name, request) };
+    const subject = `provider ${this.name}: upload of image ${request.imageId}`;
+    return { request, name: cloudImageName(request), tags, subject, signal };
+  }
+
   async #removeUpload(uploadId: string, signal: AbortSignal, image?: ImageKey): Promise<void> {
     await this.removeUpload(uploadId, signal, image);
     await this.records.remove(uploadId);
   }
 
   /** @returns the error to throw: retriable if the cleanup failed, so that the upload's discard repeats it */
-  async #cleanUpAfter(
-    error: unknown,
-    { signal, cleanUp }: Pick<CloudUpload, 'signal' | 'cleanUp'>,
-    subject: string,
-  ): Promise<unknown> {
+  async #cleanUpAfter(error: unknown, { signal, cleanUp, subject }: CloudUpload): Promise<unknown> {
     try {
       await cleanUp(AbortSignal.timeout(CLEANUP_TIME));
       return error;

@@ -3,13 +3,13 @@ import { type FileHandle, open, rm } from 'node:fs/promises';
 import type { Image, Snapshot } from '@aws-sdk/client-ec2';
 import {
   type CaptureRequest,
-  type ClaimRequest,
   ImageError,
   type ImageFormat,
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
 import {
   asImageError,
+  type CloudClaim,
   cloudError,
   DEFAULT_LARGEST_DISK,
   IMAGE_TAGS,
@@ -168,9 +168,9 @@ export async function claimCapture(
   region: AwsRegion,
   entry: AwsEntry,
   id: string,
-  request: ClaimRequest,
-  signal: AbortSignal,
+  claim: CloudClaim,
 ): Promise<boolean> {
+  const { request, signal } = claim;
   const image = await getImage(region, id, signal);
   if (image?.State !== 'available') return false;
   const tags = readTags(image.Tags);
@@ -184,7 +184,7 @@ export async function claimCapture(
       region.ec2.modifyImageAttribute(change, options),
     );
   }
-  const input = { Resources: [id, ...snapshotsOf(image)], Tags: toTags(uploadTags(entry, request)) };
+  const input = { Resources: [id, ...snapshotsOf(image)], Tags: uploadTags(entry, claim) };
   await region.call('CreateTags', signal, (options) => region.ec2.createTags(input, options));
   return true;
 }
