@@ -35,9 +35,9 @@ export {
   CloudImages,
   type CloudImagesOptions,
   type CloudUpload,
-  notOurs,
   type UploadPart,
 } from './cloud/cloud-images.ts';
+export { checkExternalId, checkImageName, noImage } from './cloud/image-errors.ts';
 export { type PollOptions, poll } from './cloud/poll.ts';
 export { UploadRecords } from './cloud/upload-records.ts';
 export {
@@ -45,8 +45,8 @@ export {
   type CloudErrorCode,
   type CloudErrorOptions,
   cloudError,
-  type RemedyTable,
   codeOfStatus,
+  type RemedyTable,
   remedyFor,
   unlessAbsent,
 } from './cloud-error.ts';

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { type CheckResult, ImageError, type UploadResult } from '@nodepool-builder/image-builder';
+import type { CheckResult, UploadResult } from '@nodepool-builder/image-builder';
 import {
   type CheckOptions,
   type CloudImage,
   CloudImages,
   type CloudImagesOptions,
   type CloudUpload,
+  checkImageName,
   cloudError,
   foreignImage,
   type ImageKey,
@@ -72,16 +73,10 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
 
   protected override async checkUpload({ request }: CloudUpload): Promise<void> {
     const tag = tagOf(request);
-    const reason =
-      request.imageId === 'latest'
-        ? 'is the tag of the latest image'
-        : !TAG.test(tag) &&
-          'must begin with a letter, a digit or "_", and have at most 128 of these, "." and "-"';
-    if (reason === false) return;
-    throw new ImageError(
-      'provider-refused',
-      `provider ${this.name} cannot use the tag ${JSON.stringify(tag.slice(0, 130))}: it ${reason}; rename the image under providers[].images`,
-    );
+    if (request.imageId === 'latest') checkImageName(this.name, tag, 'is the tag of the latest image');
+    if (TAG.test(tag)) return;
+    const rule = 'must begin with a letter, a digit or "_", and have at most 128 of these, "." and "-"';
+    checkImageName(this.name, tag, rule);
   }
 
   protected async makeImage(running: CloudUpload): Promise<UploadResult> {

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
-import { ImageError, type Logger, type OperationOptions } from '@nodepool-builder/image-builder';
+import type { Logger, OperationOptions } from '@nodepool-builder/image-builder';
 import {
   asImageError,
   CloudError,
+  noImage,
   signalOf,
   steadyProgress,
   unlessAbsent,
@@ -39,10 +40,7 @@ export async function downloadImage(
 ): Promise<void> {
   const { images } = download;
   const image = await images.get(externalId, signalOf(options)).catch(unlessAbsent);
-  if (image === undefined) {
-    const reason = `cloud ${images.cloud} has no image ${JSON.stringify(externalId)}; list shows the ids there are`;
-    throw new ImageError('image-not-found', reason);
-  }
+  if (image === undefined) throw noImage(`cloud ${images.cloud}`, externalId);
   const partial = `${path}.partial`;
   await saveImage({ ...download, image, path: partial, remedy: 'upload it again' }, options);
   await rename(partial, path);

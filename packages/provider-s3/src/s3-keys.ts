@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { ImageError, type ImageFormat } from '@nodepool-builder/image-builder';
-import { formatRow, imageIdFault } from '@nodepool-builder/image-builder/module-kit';
+import type { ImageFormat } from '@nodepool-builder/image-builder';
+import { checkImageName, formatRow } from '@nodepool-builder/image-builder/module-kit';
 
 /** End of the key of a manifest. */
 const MANIFEST_END = /-[0-9a-f]{8}\.[a-z0-9-]+\.json$/;
@@ -36,12 +36,8 @@ export function isNamedBy(uploadId: string, externalId: string): boolean {
  */
 export function externalIdOf(provider: string, { uploadId, imageId, imageName, format }: NamedImage): string {
   const name = `${imageName}-${imageId}${endOf(uploadId)}${formatRow(format).extension}`;
-  const reason = imageIdFault(name);
-  if (reason === undefined) return name;
-  throw new ImageError(
-    'provider-refused',
-    `provider ${provider} cannot name an object ${JSON.stringify(name.slice(0, 80))}: it ${reason}; rename the image under providers[].images`,
-  );
+  checkImageName(provider, name);
+  return name;
 }
 
 /** The keys of the objects of one provider. */

@@ -1,9 +1,8 @@
-import {
-  type AttestationDocument,
-  type CheckResult,
-  ImageError,
-  type OperationOptions,
-  type UploadResult,
+import type {
+  AttestationDocument,
+  CheckResult,
+  OperationOptions,
+  UploadResult,
 } from '@nodepool-builder/image-builder';
 import {
   type CloudImage,
@@ -11,10 +10,11 @@ import {
   type CloudImagesOptions,
   type CloudUpload,
   checkAttestationName,
+  checkExternalId,
   type DirectoryManifest,
   describeManifest,
   foreignImage,
-  imageIdFault,
+  noImage,
   signalOf,
   type UploadPart,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -67,11 +67,7 @@ export class S3Provider extends CloudImages<S3Entry, StoredImage | undefined> {
     externalId: string,
     signal: AbortSignal,
   ): Promise<CloudImage<StoredImage | undefined> | undefined> {
-    const reason = imageIdFault(externalId);
-    if (reason !== undefined) {
-      const message = `external-id ${JSON.stringify(externalId)} ${reason}; list shows the ids there are`;
-      throw new ImageError('image-not-found', message);
-    }
+    checkExternalId(externalId);
     const manifest = await this.#images.manifest(externalId, signal);
     if (manifest !== undefined) return describeManifest(this.name, { externalId, manifest, isWhole: true });
     const object = await this.#store.head(this.#keys.image(externalId), signal);
@@ -169,8 +165,7 @@ export class S3Provider extends CloudImages<S3Entry, StoredImage | undefined> {
   /** The manifest of an image. @throws CloudError, ImageError `image-not-found` */
   async #existing(externalId: string, signal: AbortSignal): Promise<DirectoryManifest> {
     const manifest = (await this.getImage(externalId, signal))?.native?.manifest;
-    if (manifest !== undefined) return manifest;
-    const reason = `${this.#store.bucket} has no image ${JSON.stringify(externalId)}; list shows the ids there are`;
-    throw new ImageError('image-not-found', reason);
+    if (manifest === undefined) throw noImage(this.#store.bucket, externalId);
+    return manifest;
   }
 }

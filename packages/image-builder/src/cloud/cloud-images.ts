@@ -24,6 +24,7 @@ import type {
   UploadResult,
 } from '../types.ts';
 import { type CloudImage, toCandidate, toProviderImage } from './cloud-image.ts';
+import { notOurs } from './image-errors.ts';
 import { UploadRecords } from './upload-records.ts';
 
 /** Time limit for the cleanup after a failed upload, in milliseconds. The upload's own signal may have aborted. */
@@ -342,10 +343,4 @@ export abstract class CloudImages<
       return error;
     }
   }
-}
-
-/** Error for the deletion of an image that a provider did not upload. */
-export function notOurs(provider: string, externalId: string): CloudError {
-  const reason = `${externalId} was not uploaded by this provider, and is not deleted`;
-  return cloudError('not-ours', `provider ${provider}`, reason);
 }

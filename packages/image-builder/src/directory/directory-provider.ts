@@ -1,13 +1,12 @@
 import { rename, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { CloudImage } from '../cloud/cloud-image.ts';
 import { type CloudEntry, CloudImages, type CloudUpload, type UploadPart } from '../cloud/cloud-images.ts';
+import { checkExternalId, checkImageName, noImage } from '../cloud/image-errors.ts';
 import { checkDirectory, checkRoom } from '../diagnosis/check-directory.ts';
 import type { CheckResult } from '../diagnosis/check-result.ts';
 import { syncToDisk } from '../durable.ts';
-import { ImageError } from '../errors.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
-import { imageIdFault } from '../image-id.ts';
 import { Mutex } from '../repository/mutex.ts';
 import { asImageError } from '../system-error.ts';
 import type {
@@ -197,22 +196,15 @@ export class DirectoryProvider extends CloudImages<CloudEntry, Entry | undefined
 
   /** @throws ImageError `image-not-found` for an id that leads elsewhere */
   #target(externalId: string): string {
-    const reason = imageIdFault(externalId);
-    if (reason === undefined) return join(this.#directory, externalId);
-    throw new ImageError(
-      'image-not-found',
-      `external-id ${JSON.stringify(externalId)} ${reason}; list shows the existing ids`,
-    );
+    checkExternalId(externalId);
+    return join(this.#directory, externalId);
   }
 
   /** @throws ImageError `image-not-found` */
   async #manifestOf(target: string): Promise<DirectoryManifest> {
     const manifest = (await stateOf(target)) && (await readManifest(target));
-    if (manifest !== undefined) return manifest;
-    throw new ImageError(
-      'image-not-found',
-      `${target} is not an image of ours; list shows the existing images`,
-    );
+    if (manifest === undefined) throw noImage(this.#directory, basename(target));
+    return manifest;
   }
 
   /**
@@ -273,13 +265,10 @@ export class DirectoryProvider extends CloudImages<CloudEntry, Entry | undefined
   }
 }
 
-/** @throws ImageError `provider-refused` if the name of the image cannot be a file's name */
+/** @throws ImageError `provider-refused` */
 function fileName(provider: string, { imageName, imageId, file }: UploadRequest): string {
   const name = `${imageName}-${imageId}.${formatRow(file.format).extension}`;
-  const reason = imageId === 'latest' ? 'is the name of the link to the latest image' : imageIdFault(name);
-  if (reason === undefined) return name;
-  throw new ImageError(
-    'provider-refused',
-    `provider ${provider} cannot name a file ${JSON.stringify(name.slice(0, 80))}: it ${reason}; rename the image under providers[].images`,
-  );
+  const isLink = imageId === 'latest';
+  checkImageName(provider, name, isLink ? 'is the name of the link to the latest image' : undefined);
+  return name;
 }

@@ -1,5 +1,6 @@
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { noImage } from '../cloud/image-errors.ts';
 import { ImageError } from '../errors.ts';
 import type { OperationOptions } from '../types.ts';
 import { copyImage } from './copy-image.ts';
@@ -18,10 +19,7 @@ export async function downloadImage(
 ): Promise<void> {
   const images = await readWholeImages(directory);
   const manifest = images.find((image) => image.externalId === externalId)?.manifest;
-  if (manifest === undefined) {
-    const reason = `${directory} has no complete image ${JSON.stringify(externalId)}`;
-    throw new ImageError('image-not-found', `${reason}; list shows the ids there are`);
-  }
+  if (manifest === undefined) throw noImage(directory, externalId);
   const partial = `${path}.partial`;
   await rm(partial, { force: true });
   try {

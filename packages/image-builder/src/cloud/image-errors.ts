@@ -1,0 +1,37 @@
+import { type CloudError, cloudError } from '../cloud-error.ts';
+import { ImageError } from '../errors.ts';
+import { imageIdFault } from '../image-id.ts';
+
+/** Error for the deletion of an image that a provider did not upload. */
+export function notOurs(provider: string, externalId: string): CloudError {
+  const reason = `${externalId} was not uploaded by this provider, and is not deleted`;
+  return cloudError('not-ours', `provider ${provider}`, reason);
+}
+
+/** Error for an external id without an image. @param place `cloud west` */
+export function noImage(place: string, externalId: string): ImageError {
+  const id = JSON.stringify(externalId);
+  return new ImageError('image-not-found', `${place} has no image ${id}; list shows the ids there are`);
+}
+
+/** Refuses external ids that would lead out of their directory. @throws ImageError `image-not-found` */
+export function checkExternalId(externalId: string): void {
+  const fault = imageIdFault(externalId);
+  if (fault === undefined) return;
+  const id = JSON.stringify(externalId);
+  throw new ImageError('image-not-found', `external-id ${id} ${fault}; list shows the existing ids`);
+}
+
+/**
+ * Refuses the name that an image would have in a provider.
+ *
+ * @param reason follows the name: `contains a "/"`. Default: the reason why it cannot be a file's name, if there is one
+ * @throws ImageError `provider-refused`
+ */
+export function checkImageName(provider: string, name: string, reason = imageIdFault(name)): void {
+  if (reason === undefined) return;
+  throw new ImageError(
+    'provider-refused',
+    `provider ${provider} cannot store an image as ${JSON.stringify(name.slice(0, 130))}: it ${reason}; rename the image under providers[].images`,
+  );
+}
