@@ -2,7 +2,7 @@
 const CLOUD_ERRORS = {
   'auth-failed': { retriable: false, remedy: 'check the credentials, and whether they have expired' },
   forbidden: { retriable: false, remedy: 'give the credentials this permission' },
-  'quota-exceeded': { retriable: false, remedy: 'delete what is not needed, or ask for a larger quota' },
+  'quota-exceeded': { retriable: false, remedy: 'delete what is not needed, or request a larger quota' },
   /** A value in a file of settings that cannot be used. */
   'invalid-settings': { retriable: false, remedy: undefined },
   'credentials-unusable': { retriable: false, remedy: undefined },
@@ -21,7 +21,7 @@ const CLOUD_ERRORS = {
   /** A response that violates the API, such as the page of a proxy. */
   'invalid-answer': {
     retriable: false,
-    remedy: 'check that the endpoint is that of the service, and that no proxy responds in its place',
+    remedy: 'check that the endpoint belongs to the service, and that no proxy responds in its place',
   },
   'endless-list': { retriable: false, remedy: 'ask the operator of the service, or of a proxy before it' },
   'response-too-large': {
@@ -42,7 +42,7 @@ const CLOUD_ERRORS = {
 /** Code of a {@link CloudError}. Compare codes, never messages. */
 export type CloudErrorCode = keyof typeof CLOUD_ERRORS;
 
-/** Max length of a cloud's own message in an error. */
+/** Maximum length of a cloud's message in an error. */
 const MAX_REASON = 500;
 
 /** Options of a {@link CloudError}. */
@@ -51,7 +51,7 @@ export interface CloudErrorOptions extends ErrorOptions {
   readonly status?: number | undefined;
   /** Seconds, as in `Retry-After`. */
   readonly retryAfter?: number | undefined;
-  /** Default: that of the code. */
+  /** Default: as in the table of codes. */
   readonly retriable?: boolean;
 }
 
@@ -82,9 +82,9 @@ export class CloudError extends Error {
 /**
  * Creates an error with a message of its parts.
  *
- * @param subject what failed: `provider west: RegisterImage`
- * @param reason the cloud's own message, without secrets
- * @param options `remedy` replaces that of the code
+ * @param subject the failed request: `provider west: RegisterImage`
+ * @param reason the cloud's message, without secrets
+ * @param options `remedy` replaces the remedy of the code
  */
 export function cloudError(
   code: CloudErrorCode,
@@ -120,7 +120,7 @@ export function codeOfStatus(status: number): CloudErrorCode {
   return STATUS_CODES[status] ?? (status >= 500 ? 'service-unavailable' : 'bad-request');
 }
 
-/** Reasons of a cloud with another remedy than their code has, such as those of things that are locked. */
+/** Remedies for reasons of a cloud that need another remedy than their code, such as a locked image. */
 export type RemedyTable = readonly (readonly [reason: RegExp, remedy: string])[];
 
 /** Returns the option `remedy` of a {@link CloudError} for a reason in a table. */

@@ -14,7 +14,7 @@ export interface CloudImage<Native = unknown> extends ImageCandidate {
    * the status.
    */
   readonly version: string;
-  /** Time of its last change, where the cloud knows it. Default: that of its creation. */
+  /** Time of its last change, where the cloud knows it. Default: {@link createdAt}. */
   readonly changedAt?: Date;
   /** Digests that the cloud reports, as {@link ProviderImage.reported}. */
   readonly reported?: ProviderImage['reported'];

@@ -27,7 +27,7 @@ import { type CloudImage, toCandidate, toProviderImage } from './cloud-image.ts'
 import { notOurs } from './image-errors.ts';
 import { UploadRecords } from './upload-records.ts';
 
-/** Time limit for the cleanup after a failed upload, in milliseconds. The upload's own signal may have aborted. */
+/** Timeout of the cleanup after a failed upload, in milliseconds. The upload's own signal may have aborted. */
 const CLEANUP_TIME = 120_000;
 
 const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {} };
@@ -77,13 +77,13 @@ export interface UploadPart extends Omit<PartialUpload, 'remove'> {
 }
 
 /**
- * A provider that stores images in a cloud. A subclass says how the cloud's images are found, made and removed. The rest is
- * here:
+ * A provider that stores images in a cloud. A subclass finds, makes and removes the images of its cloud. This class does the
+ * rest:
  *
  * - Operations on one upload run one after the other, those on different uploads concurrently.
- * - What a failed upload left is removed. If that fails too, the error is retriable, and a later discard removes it.
- * - The record of an upload is removed once nothing of it is left to do.
- * - Only images with our tags are listed as ours, and only those with the name of this provider are deleted.
+ * - It removes what a failed upload left. If that also fails, the error is retriable, and a later discard removes it.
+ * - It removes the record of an upload once the upload is finished or discarded.
+ * - It lists and deletes only images whose tags name this provider.
  *
  * All methods throw {@link CloudError}, or the reason of the signal.
  */
@@ -137,7 +137,7 @@ export abstract class CloudImages<
   /**
    * Finds one image, whoever made it; undefined if it does not exist. Default: one of {@link listImages}.
    *
-   * @param _filter for which it is looked for, if any
+   * @param _filter the filter that the image must pass, if any: it decides how equal values are spelled
    */
   protected async getImage(
     externalId: string,
@@ -151,8 +151,8 @@ export abstract class CloudImages<
   protected async checkUpload(_upload: CloudUpload): Promise<void> {}
 
   /**
-   * Makes the image of an upload, or finishes what an earlier attempt began. Writes a record before the cloud gets a request
-   * that creates something which it would not show.
+   * Makes the image of an upload, or finishes what an earlier attempt began. Writes a record before a request that creates
+   * something which no list of the cloud shows.
    */
   protected abstract makeImage(upload: CloudUpload): Promise<UploadResult>;
 
@@ -330,13 +330,13 @@ export abstract class CloudImages<
       return error;
     } catch (failure) {
       this.logger.warn(
-        `${subject}: the cleanup after its failure failed and is repeated: ${String(failure)}`,
+        `${subject}: the cleanup after its failure failed and will be repeated: ${String(failure)}`,
         { error: failure },
       );
       // After an abort, the upload stays on record anyway.
       if (signal.aborted) return error;
       if (!(error instanceof CloudError)) {
-        const reason = `${error instanceof Error ? error.message : String(error)}; its cleanup failed, too`;
+        const reason = `${error instanceof Error ? error.message : String(error)}; its cleanup also failed`;
         return cloudError('image-failed', subject, reason, { cause: error });
       }
       error.retriable = true;

@@ -11,7 +11,7 @@ export function notOurs(provider: string, externalId: string): CloudError {
 /** Error for an external id without an image. @param place `cloud west` */
 export function noImage(place: string, externalId: string): ImageError {
   const id = JSON.stringify(externalId);
-  return new ImageError('image-not-found', `${place} has no image ${id}; list shows the ids there are`);
+  return new ImageError('image-not-found', `${place} has no image ${id}; list shows the existing ids`);
 }
 
 /** Refuses external ids that would lead out of their directory. @throws ImageError `image-not-found` */

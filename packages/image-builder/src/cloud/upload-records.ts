@@ -48,6 +48,6 @@ export class UploadRecords<const S extends SettingsSchema> {
   /** Returns these records. @throws CloudError `bad-request` in a process without records, which may not upload */
   get required(): this {
     if (this.#directory !== undefined) return this;
-    throw cloudError('bad-request', `provider ${this.#provider}`, 'this program uploads nothing');
+    throw cloudError('bad-request', `provider ${this.#provider}`, 'this program cannot upload images');
   }
 }

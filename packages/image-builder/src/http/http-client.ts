@@ -252,6 +252,6 @@ export function noResponse(
   const { kind, message } = networkFailure(error);
   const code = kind === 'not-configured' ? 'bad-request' : 'connection-failed';
   const remedy = remedies[kind] ?? CERTIFICATE_REMEDIES[kind];
-  const reason = `no answer${from === undefined ? '' : ` from ${from}`}: ${message}`;
+  const reason = `no response${from === undefined ? '' : ` from ${from}`}: ${message}`;
   return cloudError(code, subject, reason, { cause: error, ...(remedy && { remedy }) });
 }

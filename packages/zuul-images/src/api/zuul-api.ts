@@ -144,7 +144,7 @@ export class ZuulApi {
     }
     if (builds.length > 0 || entries.length === 0) return builds;
     const request = `GET ${new URL('builds', this.#base).pathname}`;
-    const message = `the answer is invalid: ${reason}; check that the URL is that of the service`;
+    const message = `the response is invalid: ${reason}; check that the URL belongs to the service`;
     throw new CloudError('invalid-answer', `${this.name}: ${request}: ${message}`);
   }
 

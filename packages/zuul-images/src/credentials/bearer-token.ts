@@ -19,6 +19,6 @@ export interface IssuedToken {
 export function bearerToken(text: string, source: string): string {
   const token = text.trim().replace(/^bearer\s+/i, '');
   if (TOKEN.test(token)) return token;
-  const reason = token === '' ? 'contains no token' : 'does not contain a bearer token alone';
+  const reason = token === '' ? 'contains no token' : 'contains other text than a bearer token';
   throw new CloudError('credentials-unusable', `${source} ${reason}; correct it`);
 }

@@ -83,9 +83,9 @@ export function createCredentials(
 async function readSecret(path: string): Promise<string> {
   const content = await readFile(path, 'utf8').catch((cause: unknown) => {
     const message = `${(cause as Error).message}; correct the path or its permissions`;
-    throw new CloudError('credentials-unusable', `cannot read a file of auth: ${message}`, { cause });
+    throw new CloudError('credentials-unusable', `cannot read an auth file: ${message}`, { cause });
   });
   const secret = content.replace(/\r?\n$/, '');
   if (secret !== '') return secret;
-  throw new CloudError('credentials-unusable', `the file ${path} of auth is empty; fill it`);
+  throw new CloudError('credentials-unusable', `auth file ${path} is empty; write the token to it`);
 }
