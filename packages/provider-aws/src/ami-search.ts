@@ -11,7 +11,10 @@ import { listImages, readTags } from './amis.ts';
 import type { AwsRegion } from './aws-session.ts';
 import { architectureName } from './aws-upload.ts';
 
-/** Finds all AMIs that may pass a filter, some of them twice. Those of other owners only if the filter names them. */
+/**
+ * Finds all AMIs that may pass a filter, possibly with duplicates. Includes AMIs of other owners only if the filter
+ * names the owner.
+ */
 export async function searchImages(
   region: AwsRegion,
   filter: ImageFilter,
@@ -38,7 +41,7 @@ export async function searchImages(
   return found;
 }
 
-/** Finds an AMI by its id, whoever owns it. */
+/** Finds an AMI by id, whoever owns it. */
 export async function findImage(
   region: AwsRegion,
   id: string,
@@ -53,7 +56,7 @@ export async function findImage(
   return undefined;
 }
 
-/** AMIs that ImportImage made: it chooses their name, and ours is a tag. */
+/** AMIs from ImportImage, which chooses their names. Their requested name is in a tag. */
 const IMPORTED = { Name: 'name', Values: ['import-ami-*'] };
 
 function nameFilters({ name, imageName }: ImageFilter): Filter[] {
@@ -63,7 +66,7 @@ function nameFilters({ name, imageName }: ImageFilter): Filter[] {
   ];
 }
 
-/** Properties that are no tags. */
+/** Properties that are not tags. */
 const FACTS: ReadonlySet<string> = new Set([
   'image-type',
   'root-device-type',
@@ -71,7 +74,7 @@ const FACTS: ReadonlySet<string> = new Set([
   'hypervisor',
 ]);
 
-/** The conditions that AWS can judge. */
+/** Returns the filter conditions that AWS can evaluate. */
 function conditions({ architecture, properties = new Map() }: ImageFilter): Filter[] {
   const tags = [...properties].flatMap(([name, values]) =>
     exact(FACTS.has(name) ? name : `tag:${name}`, values),
@@ -88,7 +91,7 @@ function exact(name: string, values: readonly string[] | undefined): Filter[] {
   return [{ Name: name, Values: values.map((value) => value.replaceAll(/[*?\\]/g, String.raw`\$&`)) }];
 }
 
-/** What AWS knows of an image, by the names of its filters. */
+/** Returns AWS's data about an image, by AWS filter name. */
 function facts(image: Image): Record<string, string> {
   const { ImageType, RootDeviceType, VirtualizationType, Hypervisor } = image;
   return Object.fromEntries(

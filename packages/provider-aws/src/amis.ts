@@ -3,25 +3,25 @@ import { IMAGE_TAGS, PAGE_SIZES, poll, unlessAbsent } from '@nodepool-builder/im
 import { awsCode } from './aws-error.ts';
 import type { AwsRegion } from './aws-session.ts';
 
-/** Seconds that a list of AWS may lag behind. */
+/** Max seconds by which an AWS list lags behind. */
 const LAG = 120;
 
-/** Tags as an object. */
+/** Converts AWS tags to an object. */
 export function readTags(tags: readonly Tag[] | undefined): Record<string, string> {
   return Object.fromEntries((tags ?? []).map(({ Key = '', Value = '' }) => [Key, Value]));
 }
 
-/** Tags as AWS takes them. */
+/** Converts an object to AWS tags. */
 export function toTags(tags: Readonly<Record<string, string>>): { Key: string; Value: string }[] {
   return Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
 }
 
-/** Filter for one tag. */
+/** Builds a filter for one tag. */
 function tagFilter(name: string, value: string): { Name: string; Values: string[] } {
   return { Name: `tag:${name}`, Values: [value.replaceAll(/[*?\\]/g, String.raw`\$&`)] };
 }
 
-/** Lists the own AMIs with a tag. */
+/** Lists this account's AMIs with a tag. */
 export async function imagesWith(
   region: AwsRegion,
   tag: keyof typeof IMAGE_TAGS,
@@ -32,7 +32,7 @@ export async function imagesWith(
   return await listImages(region, { Owners: ['self'], Filters }, signal);
 }
 
-/** Lists AMIs, all pages of them. */
+/** Lists AMIs from all pages. */
 export async function listImages(
   region: AwsRegion,
   query: Parameters<AwsRegion['ec2']['describeImages']>[0] & object,
@@ -43,12 +43,12 @@ export async function listImages(
     signal,
     (page, options) => region.ec2.describeImages({ ...query, ...page }, options),
     ({ Images }) => Images,
-    // AWS refuses a page size for a list of ids.
+    // AWS rejects a page size in a query by ids.
     query.ImageIds === undefined ? { pageSizes: PAGE_SIZES } : {},
   );
 }
 
-/** Lists the own snapshots with a tag. */
+/** Lists this account's snapshots with a tag. */
 export async function snapshotsWith(
   region: AwsRegion,
   tag: keyof typeof IMAGE_TAGS,
@@ -58,7 +58,7 @@ export async function snapshotsWith(
   return await listSnapshots(region, [tagFilter(IMAGE_TAGS[tag], value)], signal);
 }
 
-/** Lists the own snapshots that pass filters, all pages of them. */
+/** Lists this account's snapshots that pass the filters, from all pages. */
 export async function listSnapshots(
   region: AwsRegion,
   Filters: Filter[],
@@ -73,12 +73,12 @@ export async function listSnapshots(
   );
 }
 
-/** The snapshots of an AMI. */
+/** Returns the snapshot ids of an AMI. */
 export function snapshotsOf({ BlockDeviceMappings: mappings = [] }: Image): string[] {
   return mappings.flatMap(({ Ebs }) => Ebs?.SnapshotId ?? []);
 }
 
-/** An AMI by its id. Undefined if it does not exist. */
+/** Returns an AMI by id; undefined if it does not exist. */
 export async function getImage(
   region: AwsRegion,
   id: string,
@@ -88,7 +88,7 @@ export async function getImage(
   return images?.find(({ State }) => State !== 'deregistered');
 }
 
-/** Deregisters an AMI, then deletes its snapshots. What is missing is no error. */
+/** Deregisters an AMI, then deletes its snapshots. Missing resources are not an error. */
 export async function removeImage(region: AwsRegion, image: Image, signal: AbortSignal): Promise<void> {
   const { ImageId } = image;
   await region
@@ -97,7 +97,7 @@ export async function removeImage(region: AwsRegion, image: Image, signal: Abort
   for (const id of snapshotsOf(image)) await removeSnapshot(region, id, signal);
 }
 
-/** Deletes a snapshot. AWS takes a moment until it knows that the AMI which used it is gone. */
+/** Deletes a snapshot. Retries until AWS has noticed that the AMI which used the snapshot is gone. */
 export async function removeSnapshot(region: AwsRegion, id: string, signal: AbortSignal): Promise<void> {
   const remove = async (): Promise<true | undefined> => {
     try {
@@ -116,7 +116,7 @@ export async function removeSnapshot(region: AwsRegion, id: string, signal: Abor
   await poll(remove, { subject, timeout: LAG, interval: 5, signal });
 }
 
-/** The own AMIs that use a snapshot. */
+/** Lists this account's AMIs that use a snapshot. */
 export async function usersOf(region: AwsRegion, id: string, signal: AbortSignal): Promise<Image[]> {
   const Filters = [{ Name: 'block-device-mapping.snapshot-id', Values: [id] }];
   return await listImages(region, { Owners: ['self'], Filters }, signal);

@@ -7,7 +7,7 @@ import {
   remedyFor,
 } from '@nodepool-builder/image-builder/module-kit';
 
-/** Codes of AWS that mean more than their HTTP status. */
+/** AWS error codes that are more specific than their HTTP status. */
 const CODES: readonly (readonly [pattern: RegExp, code: CloudErrorCode])[] = [
   [/Throttl|RequestLimitExceeded|TooManyRequests|SlowDown|ConcurrentLimitExceeded/, 'rate-limited'],
   [/LimitExceeded|QuotaExceeded|Insufficient\w*Capacity/, 'quota-exceeded'],
@@ -21,7 +21,7 @@ const CODES: readonly (readonly [pattern: RegExp, code: CloudErrorCode])[] = [
   [/Duplicate|Conflict|InUse|IncorrectState|IncorrectInstanceState/, 'conflict'],
 ];
 
-/** Protections that only somebody else has set: the provider sets none. */
+/** Remedies for protections that the provider itself never sets. */
 const PROTECTIONS: RemedyTable = [
   [
     /deregistration.?protect|protect\w* (?:from|against) deregistration/i,
@@ -29,28 +29,28 @@ const PROTECTIONS: RemedyTable = [
   ],
   [
     /snapshot\b.*\block|SnapshotLock/i,
-    'run aws ec2 unlock-snapshot if nobody needs it, or wait for the end of its lock',
+    'run aws ec2 unlock-snapshot if nobody needs it, or wait until its lock expires',
   ],
   [
     /object.?lock|legal.?hold|retention|WORM/i,
-    'end the legal hold or the retention of the object, and delete it then',
+    'end the legal hold or the retention of the object, then delete it',
   ],
 ];
 
-/** What the errors of the SDK have in common. */
+/** Common members of SDK errors. */
 interface SdkError extends Error {
   readonly $metadata?: { readonly httpStatusCode?: number };
   readonly $response?: unknown;
 }
 
-/** The code of an error of AWS: `InvalidAMIName.Duplicate`. */
+/** Returns the AWS error code: `InvalidAMIName.Duplicate`. */
 export function awsCode(error: unknown): string {
   const origin = error instanceof CloudError ? error.cause : error;
   return origin instanceof Error ? origin.name : '';
 }
 
 /**
- * Translates an error of the SDK.
+ * Converts an SDK error.
  *
  * @param subject the provider and the request: `provider aws: RegisterImage`
  */

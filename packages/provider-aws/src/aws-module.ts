@@ -15,13 +15,13 @@ export const AWS_MODULE: ProviderModule<typeof AWS_SETTINGS, undefined> = {
       yield {
         pointer: '',
         reason: `lacks the key "bucket-name", which import-method: ${method} needs`,
-        remedy: 'name a bucket of S3 in the same region',
+        remedy: 'set it to an S3 bucket in the same region',
       };
     }
     if (method === 'image' && imds === 'v2.0') {
       yield {
         pointer: '/imds-support',
-        reason: 'cannot be set with import-method: image, which makes AMIs without it',
+        reason: 'cannot be set with import-method: image, which creates AMIs without it',
         remedy: 'use import-method: snapshot or ebs-direct',
       };
     }

@@ -28,11 +28,11 @@ import { importImage, importSnapshot, removeImport } from './s3-import.ts';
 
 export interface AwsProviderOptions extends CloudImagesOptions<AwsEntry> {
   readonly session: Omit<SessionOptions, 'name'>;
-  /** Seconds between two looks at something that is pending, at most. Default 10. */
+  /** Max seconds between two polls of a pending resource. Default 10. */
   readonly interval?: number | undefined;
 }
 
-/** A provider that keeps images as AMIs in EC2. The external id is the AMI's. */
+/** A provider that stores images as AMIs in EC2. The external id is the AMI id. */
 export class AwsProvider extends CloudImages<AwsEntry, Image, typeof UPLOAD> {
   protected override readonly listsMayLag = true;
   readonly #session: AwsSession;
@@ -92,7 +92,7 @@ export class AwsProvider extends CloudImages<AwsEntry, Image, typeof UPLOAD> {
     return true;
   }
 
-  /** Removes the copies first. */
+  /** Removes the copies before the AMI. */
   protected async removeImage({ native, tagged }: CloudImage<Image>, signal: AbortSignal): Promise<void> {
     const [main, ...others] = await this.#regions();
     for (const region of others) {
@@ -103,7 +103,7 @@ export class AwsProvider extends CloudImages<AwsEntry, Image, typeof UPLOAD> {
     await removeImage(main, native, signal);
   }
 
-  /** Removes the AMIs first. */
+  /** Removes the AMIs before the other resources. */
   protected override async removeUpload(uploadId: string, signal: AbortSignal): Promise<void> {
     const { entry } = this;
     const records = this.records.required;
@@ -134,7 +134,7 @@ export class AwsProvider extends CloudImages<AwsEntry, Image, typeof UPLOAD> {
     this.#session.close();
   }
 
-  /** The main region, and those of the copies. */
+  /** Opens the main region and the regions of the copies. */
   async #regions(): Promise<readonly [AwsRegion, ...AwsRegion[]]> {
     const { 'copy-regions': copies = [] } = this.entry;
     const [main, ...others] = await Promise.all([
@@ -145,7 +145,7 @@ export class AwsProvider extends CloudImages<AwsEntry, Image, typeof UPLOAD> {
   }
 }
 
-/** Makes an AMI of the file. @returns its id */
+/** Creates an AMI from the file. @returns its id */
 async function newImage(upload: AwsUpload): Promise<string> {
   const { 'import-method': method } = upload.entry;
   if (method === 'image') return await importImage(upload);

@@ -15,28 +15,28 @@ export interface SessionOptions {
   readonly credentialsFile?: string | undefined;
   readonly endpoint?: string | undefined;
   readonly s3Endpoint?: string | undefined;
-  /** Connections to one service at a time. */
+  /** Max connections to one service. */
   readonly concurrency: number;
-  /** Attempts of each request. Default 10. */
+  /** Max attempts per request. Default 10. */
   readonly attempts?: number | undefined;
-  /** Milliseconds that a server may be silent. Default 120,000. */
+  /** Max milliseconds without a byte from a server. Default 120,000. */
   readonly socketTimeout?: number;
-  /** Receives the duration of each request, in milliseconds. */
+  /** Called with the duration of each request, in milliseconds. */
   readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
 }
 
-/** What the SDK takes with each request. */
+/** Options that the SDK accepts for each request. */
 interface RequestOptions {
   readonly abortSignal: AbortSignal;
 }
 
-/** Keys that request a page. Without a size, AWS sends everything in one response, however long. */
+/** Page keys of a request. Without a page size, AWS sends everything in one response, whatever its length. */
 interface PageQuery {
   readonly NextToken?: string;
   readonly MaxResults?: number;
 }
 
-/** The clients of one region. */
+/** Clients of one region. */
 export class AwsRegion {
   readonly name: string;
   readonly ec2: EC2;
@@ -55,7 +55,7 @@ export class AwsRegion {
   /**
    * Runs one request.
    *
-   * @param task the name of the operation: `RegisterImage`
+   * @param task operation name: `RegisterImage`
    * @throws CloudError, or the signal's reason
    */
   async call<T>(
@@ -75,7 +75,7 @@ export class AwsRegion {
     }
   }
 
-  /** Runs the request of a list, for all of its pages. */
+  /** Runs a list request for all pages. */
   async list<Page extends { readonly NextToken?: string | undefined }, Item>(
     task: string,
     signal: AbortSignal,
@@ -89,7 +89,7 @@ export class AwsRegion {
       const page = await this.call(task, signal, (options) => request(next, options));
       const entries = items(page);
       if (entries !== undefined) return { entries, next: page.NextToken };
-      throw cloudError('invalid-answer', subject, 'the response lacks the list');
+      throw cloudError('invalid-answer', subject, 'the response does not contain the list');
     });
   }
 
@@ -108,7 +108,7 @@ export class AwsRegion {
   }
 }
 
-/** The signature takes the digest that comes with a block, and need not compute it again. */
+/** Signs a request with the digest that its block already has, instead of computing it again. */
 function withPayloadDigest<Input extends object, Output extends object>(
   next: BuildHandler<Input, Output>,
 ): BuildHandler<Input, Output> {
@@ -125,7 +125,10 @@ function withPayloadDigest<Input extends object, Output extends object>(
   };
 }
 
-/** The credentials of one entry of `providers`. The SDK is loaded with the first request: it takes a third of a second. */
+/**
+ * Credentials of one entry of `providers`. The SDK is loaded on the first request, because loading takes a third of a
+ * second.
+ */
 export class AwsSession {
   readonly options: SessionOptions;
   readonly #regions = new Map<string, Promise<AwsRegion>>();
@@ -138,8 +141,8 @@ export class AwsSession {
   /**
    * Opens a region.
    *
-   * @param name default: that of the entry, of its profile or of the environment
-   * @throws CloudError `bad-request` if none is named
+   * @param name default: the region of the entry, of its profile or of the environment
+   * @throws CloudError `bad-request` if none of them sets a region
    */
   async open(name: string | undefined = this.options.region): Promise<AwsRegion> {
     const key = name ?? '';
@@ -164,7 +167,7 @@ export class AwsSession {
       import('@aws-sdk/client-s3'),
       import('@aws-sdk/credential-providers'),
     ]);
-    if (this.#isClosed) throw cloudError('connection-failed', this.#subject, 'it is being closed');
+    if (this.#isClosed) throw cloudError('connection-failed', this.#subject, 'the provider is closing');
     const agent = new HttpAgent({ keepAlive: true, maxSockets: concurrency });
     const agents = { httpAgent: agent, httpsAgent: agent };
     const chain = {
@@ -199,7 +202,7 @@ export class AwsSession {
     try {
       return new AwsRegion(await ec2.config.region(), { ec2, ebs, s3 }, this.options);
     } catch (cause) {
-      const reason = 'no region is known; set region-name';
+      const reason = 'no region is configured; set region-name';
       throw cloudError('bad-request', this.#subject, reason, { cause });
     }
   }

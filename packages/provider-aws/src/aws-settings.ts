@@ -2,7 +2,7 @@ import type { ObjectSchema, ProviderEntry } from '@nodepool-builder/image-builde
 
 const TEXT = { type: 'string', minLength: 1 } as const;
 
-/** Keys of an entry of `providers` with `type: aws`: those of nodepool's driver where it has one. */
+/** Keys of an entry of `providers` with `type: aws`. They follow nodepool's driver where it has the same key. */
 export const AWS_SETTINGS = {
   type: 'object',
   description: 'AMIs and instances in Amazon EC2',
@@ -17,7 +17,8 @@ export const AWS_SETTINGS = {
     },
     'shared-credentials-file': {
       ...TEXT,
-      description: 'File with the credentials of the profile. Default: the usual chain of the AWS SDK.',
+      description:
+        'File with the credentials of the profile. Default: the default credential chain of the AWS SDK.',
     },
     endpoint: { ...TEXT, description: "URL of EC2 and EBS. Default: the region's URLs." },
     's3-endpoint': { ...TEXT, description: "URL of S3. Default: the region's URL." },
@@ -25,20 +26,20 @@ export const AWS_SETTINGS = {
       enum: ['ebs-direct', 'snapshot', 'image'],
       default: 'ebs-direct',
       description:
-        '`ebs-direct` writes the blocks of a raw image into a snapshot: it sends no zeros, and of the next build only what ' +
-        'changed. `snapshot` and `image` have AWS import a file from `bucket-name`, with its role `vmimport`; `image` is ' +
-        'for systems with licences.',
+        '`ebs-direct` writes the blocks of a raw image into a snapshot. It skips zeros, and blocks that the previous build ' +
+        'already contained. `snapshot` and `image` let AWS import a file from `bucket-name`, with its role `vmimport`; `image` is ' +
+        'for operating systems with a license.',
     },
     'incremental-snapshots': {
       type: 'boolean',
       default: true,
       description:
-        'Whether `ebs-direct` begins with the snapshot of the last build of an image and sends only blocks that changed.',
+        'Whether `ebs-direct` starts from the snapshot of the previous build of an image and sends only changed blocks.',
     },
-    'bucket-name': { ...TEXT, description: 'Bucket of S3 for `import-method: snapshot` and `image`.' },
+    'bucket-name': { ...TEXT, description: 'S3 bucket for `import-method: snapshot` and `image`.' },
     'import-role-name': {
       ...TEXT,
-      description: 'Role with which AWS reads the bucket. Default: `vmimport`.',
+      description: 'Role that lets AWS read the bucket. Default: `vmimport`.',
     },
     'image-import-timeout': {
       type: 'number',
@@ -53,39 +54,44 @@ export const AWS_SETTINGS = {
     },
     'boot-mode': {
       enum: ['legacy-bios', 'uefi', 'uefi-preferred'],
-      description: "How instances boot. Default: the instance type's mode.",
+      description: 'Boot mode of instances. Default: the mode of the instance type.',
     },
     'ena-support': {
       type: 'boolean',
       default: true,
-      description: 'Whether the images have a driver for enhanced networking.',
+      description: 'Whether the images contain a driver for enhanced networking.',
     },
     'imds-support': {
       enum: ['v2.0', null],
       description:
-        '`v2.0`: instances get their metadata with version 2 of the service alone. Not with `import-method: image`.',
+        '`v2.0`: instances can only use version 2 of the metadata service. Not with `import-method: image`.',
     },
     'volume-type': {
       enum: ['gp2', 'gp3', 'io1', 'io2', 'st1', 'sc1', 'standard'],
       default: 'gp3',
-      description: 'Type of the root volume of images, and of instances of `on-instance`.',
+      description: 'Type of the root volume of images, and of `on-instance` instances.',
     },
     'volume-size': {
       type: 'integer',
       minimum: 1,
-      description: 'GiB of the root volume. Default: the size of the image.',
+      description: 'Size of the root volume in GiB. Default: the size of the image.',
     },
-    iops: { type: 'integer', minimum: 100, description: 'Operations a second of the root volume.' },
-    throughput: { type: 'integer', minimum: 125, description: 'MiB a second of the root volume.' },
+    iops: { type: 'integer', minimum: 100, description: 'IOPS of the root volume.' },
+    throughput: {
+      type: 'integer',
+      minimum: 125,
+      description: 'Throughput of the root volume in MiB per second.',
+    },
     tags: {
       type: 'object',
       additionalProperties: { type: 'string', format: 'text' },
-      description: 'Tags of the images and their snapshots besides our own.',
+      description: 'Tags of the images and their snapshots, in addition to our own tags.',
     },
     'copy-regions': {
       type: 'array',
       items: TEXT,
-      description: 'Further regions that get a copy of each image. They are deleted with it.',
+      description:
+        'Further regions that get a copy of each image. The copies are deleted together with the image.',
     },
     'share-accounts': {
       type: 'array',
@@ -95,19 +101,19 @@ export const AWS_SETTINGS = {
     'instance-type': {
       ...TEXT,
       description:
-        'For `on-instance`: type of the instances, `t3.large`. `min-ram` and `name-filter` of a disk image choose the ' +
-        'smallest type that fits instead. Default: the smallest with 2 GiB.',
+        'For `on-instance`: instance type, such as `t3.large`. Alternatively, `min-ram` and `name-filter` of a disk image choose the ' +
+        'smallest matching type. Default: the smallest type with 2 GiB.',
     },
-    'subnet-id': { ...TEXT, description: 'Subnet of the instances. Default: one of the default network.' },
+    'subnet-id': { ...TEXT, description: 'Subnet of the instances. Default: a subnet of the default VPC.' },
     'security-group-id': {
       type: ['string', 'array'],
       items: TEXT,
       description:
-        "Security group of the instances, or a list. It lets this host in. Default: the network's group.",
+        "Security group of the instances, or a list. It must allow connections from this host. Default: the VPC's default group.",
     },
     'public-ipv4': {
       type: 'boolean',
-      description: 'Whether instances get a public IPv4 address. Default: as the subnet says.',
+      description: "Whether instances get a public IPv4 address. Default: the subnet's setting.",
     },
     'public-ipv6': {
       type: 'boolean',
@@ -117,23 +123,23 @@ export const AWS_SETTINGS = {
     'use-internal-ip': {
       type: 'boolean',
       default: false,
-      description: 'Whether to reach instances by their private address.',
+      description: 'Whether to connect to instances by their private address.',
     },
     'iam-instance-profile': {
       ...TEXT,
-      description: 'Name or ARN of the profile of the instances. Default: none.',
+      description: 'Name or ARN of the instance profile. Default: none.',
     },
     imdsv2: {
       enum: ['required', 'optional'],
       description:
-        'Whether instances need version 2 of the metadata service. Default: as the AMI or the account says.',
+        'Whether instances require version 2 of the metadata service. Default: the setting of the AMI or the account.',
     },
     'upload-concurrency': {
       type: 'integer',
       minimum: 1,
       maximum: 128,
       default: 32,
-      description: 'Blocks or parts that travel at a time, of one upload.',
+      description: 'Max concurrent blocks or parts of one upload.',
     },
   },
 } as const satisfies ObjectSchema;

@@ -13,47 +13,47 @@ import { toTags } from './amis.ts';
 import type { AwsRegion } from './aws-session.ts';
 import type { AwsEntry } from './aws-settings.ts';
 
-/** What one upload needs. */
+/** Parameters of one upload. */
 export interface AwsUpload extends CloudUpload {
   readonly region: AwsRegion;
   readonly entry: AwsEntry;
   readonly records: UploadRecords<typeof UPLOAD>;
   readonly bases: SnapshotBases;
-  /** Seconds between two looks at something that is pending, at most. */
+  /** Max seconds between two polls of a pending resource. */
   readonly interval: number;
   readonly logger: Logger;
 }
 
-/** Tags of the AMI and the snapshots of an upload. AWS takes 50, with 256 characters each. */
+/** Returns the tags of an upload's AMI and snapshots. AWS accepts up to 50 tags of 256 characters each. */
 export function uploadTags(entry: AwsEntry, { name, tags }: Pick<CloudClaim, 'name' | 'tags'>): Tag[] {
   return toTags({ ...entry.tags, ...tags, Name: name });
 }
 
-/** Other names of AWS's architectures. */
+/** Alternative names of AWS architectures. */
 const ARCHITECTURES: ReadonlyMap<string, string> = new Map([
   ['aarch64', 'arm64'],
   ['amd64', 'x86_64'],
 ]);
 
-/** Architecture of an image, in AWS's spelling. */
+/** Returns the architecture of an image, in AWS spelling. */
 export function architectureOf(entry: AwsEntry, { metadata }: UploadRequest): string {
   const { architecture = entry.architecture } = metadata ?? {};
   return architectureName(architecture);
 }
 
-/** An architecture in AWS's spelling. */
+/** Returns an architecture in AWS spelling. */
 export function architectureName(architecture: string): string {
   return ARCHITECTURES.get(architecture) ?? architecture;
 }
 
-/** GiB of a volume that holds the file. */
+/** Returns the size in GiB of a volume that holds the file. */
 export function volumeSize(entry: AwsEntry, { size }: ImageFile): number {
   return Math.max(entry['volume-size'] ?? 1, Math.ceil(size / 2 ** 30));
 }
 
 const TEXT = { type: 'string', minLength: 1 } as const;
 
-/** Ending of a list of blocks beside a record. */
+/** File extension of the block list next to a record. */
 export const BLOCKS = '.blocks';
 
 /** An unfinished upload. */
@@ -62,11 +62,11 @@ export const UPLOAD = {
   required: ['upload-id'],
   properties: {
     'upload-id': TEXT,
-    /** Body of StartSnapshot, with its client token. */
+    /** Body of the StartSnapshot request, including its client token. */
     'start-request': TEXT,
     /** Client token of the import. */
     token: TEXT,
-    /** Snapshot that the new one begins with. */
+    /** Parent of the new snapshot. */
     parent: TEXT,
     'snapshot-id': TEXT,
   },
@@ -78,17 +78,20 @@ const BASE = {
   properties: {
     'snapshot-id': TEXT,
     'volume-size': { type: 'integer', minimum: 1 },
-    /** Of the list of blocks. */
+    /** SHA-256 of the block list. */
     sha256: TEXT,
   },
 } as const;
 
-/** The last snapshot of each image of a provider, with the digests of its blocks, for this host's next upload of the image. */
+/**
+ * Records of the latest snapshot of each image of a provider, with its block digests. This host's next upload of the
+ * image starts from it.
+ */
 export class SnapshotBases {
   readonly #records: RecordDirectory<typeof BASE>;
   readonly #writing = new Mutex();
 
-  /** @param directory it is created with the first record */
+  /** @param directory created with the first record */
   constructor(directory: string) {
     this.#records = new RecordDirectory(directory, BASE, [BLOCKS]);
   }
@@ -97,7 +100,7 @@ export class SnapshotBases {
     return await this.#records.read(safeName(imageName));
   }
 
-  /** Uploads of one image may end at the same time. */
+  /** Writes a record. Safe when several uploads of one image end at the same time. */
   async write(imageName: string, record: SettingsOf<typeof BASE>, blocks: Uint8Array): Promise<void> {
     await this.#writing.run(async () => {
       await this.#records.write(safeName(imageName), record);

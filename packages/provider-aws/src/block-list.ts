@@ -2,18 +2,18 @@ import { writeSync } from 'node:fs';
 import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { unlessMissing } from '@nodepool-builder/image-builder/module-kit';
 
-/** Bytes of an entry: the index, and the SHA-256 of the block. */
+/** Size of an entry in bytes: the index and the SHA-256 of the block. */
 const ENTRY = 4 + 32;
 
-/** SHA-256 of blocks by their index. */
+/** SHA-256 digests of blocks, by block index. */
 export type BlockDigests = Map<number, Buffer>;
 
-/** Reads a list of blocks; empty if there is none. An entry that a crash left half-written is left out. */
+/** Reads a block list; empty if the file is missing. Skips an entry that a crash left half-written. */
 export async function readBlockList(path: string): Promise<BlockDigests> {
   return parseBlockList((await unlessMissing(readFile(path))) ?? Buffer.alloc(0));
 }
 
-/** Reads the contents of a list of blocks. */
+/** Parses a block list. */
 export function parseBlockList(bytes: Buffer): BlockDigests {
   const digests: BlockDigests = new Map();
   for (let at = 0; at + ENTRY <= bytes.length; at += ENTRY) {
@@ -23,8 +23,8 @@ export function parseBlockList(bytes: Buffer): BlockDigests {
 }
 
 /**
- * A file that lists the blocks which the cloud has acknowledged. It is not forced to the disk: after a loss of power some
- * are sent again, and the digest of all blocks, which the cloud compares at the end, finds a damaged entry.
+ * File that lists the blocks which the cloud has acknowledged. It is not synced to disk. After a power loss some blocks
+ * are sent again, and a damaged entry is detected when the cloud compares the digest of all blocks at the end.
  */
 export class BlockList implements AsyncDisposable {
   readonly #file: FileHandle;
@@ -40,7 +40,9 @@ export class BlockList implements AsyncDisposable {
     return new BlockList(file);
   }
 
-  /** Appends an entry at once: a few bytes for the page cache take less than handing them to another thread. */
+  /**
+   * Appends an entry synchronously, because writing a few bytes to the page cache is faster than a thread pool call.
+   */
   add(index: number, digest: Buffer): void {
     const entry = Buffer.alloc(ENTRY);
     entry.writeUInt32BE(index);
@@ -53,7 +55,7 @@ export class BlockList implements AsyncDisposable {
   }
 }
 
-/** The contents of a list of blocks. */
+/** Serializes a block list. */
 export function blockListBytes(digests: ReadonlyMap<number, Buffer>): Buffer {
   const bytes = Buffer.alloc(digests.size * ENTRY);
   let at = 0;

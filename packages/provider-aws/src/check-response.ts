@@ -2,16 +2,16 @@ import { Readable } from 'node:stream';
 import { cloudError, readBounded, responseMeter } from '@nodepool-builder/image-builder/module-kit';
 import type { DeserializeMiddleware, HttpResponse } from '@smithy/types';
 
-/** Root elements of the lists of S3. */
+/** Root elements of S3 lists. */
 const S3_ROOTS: Readonly<Record<string, string>> = {
   ListObjectsV2: 'ListBucketResult',
   ListMultipartUploads: 'ListMultipartUploadsResult',
 };
 
-/** What responses of a service begin with. */
+/** Returns the expected start of a service's response to an operation. */
 export type ResponseStart = (operation: string) => RegExp | undefined;
 
-/** The root element of EC2 is named after the operation. */
+/** Names the root element of an EC2 response after the operation. */
 export const EC2_START: ResponseStart = (operation) => xml(`${operation}Response`);
 
 export const EBS_START: ResponseStart = (operation) =>
@@ -22,12 +22,12 @@ export const S3_START: ResponseStart = (operation) => {
   return root === undefined ? undefined : xml(root);
 };
 
-/** Place of {@link checkResponse}: next to the connection, before the SDK parses. */
+/** Position of {@link checkResponse} in the middleware stack: next to the connection, before the SDK parses. */
 export const CHECK_PLACE = { name: 'checkResponse', step: 'deserialize', priority: 'low' } as const;
 
 /**
- * Creates the middleware that refuses every response that AWS never sends, such as the page of a proxy, which the SDK takes
- * for an empty list. It also limits what the SDK reads into memory.
+ * Creates a middleware that rejects any response that does not come from AWS, such as a proxy's page, which the SDK
+ * would parse as an empty list. It also limits how much the SDK reads into memory.
  */
 export function checkResponse<I extends object, O extends object>(
   provider: string,
@@ -46,12 +46,12 @@ export function checkResponse<I extends object, O extends object>(
     response.body = Readable.from(body.length === 0 ? [] : [body]);
     if (status < 200 || status >= 300) return result;
     const type = headers['content-type'] ?? '';
-    // Some object stores call an empty response HTML.
+    // Some object stores label an empty response as HTML.
     const isPage = body.length > 0 && /\bhtml\b/.test(type);
     const isWrong = isPage || start(operation)?.test(body.toString('latin1', 0, 4096)) === false;
     if (!isWrong) return result;
-    const shown = body.length === 0 ? 'empty' : `of the type ${JSON.stringify(type.slice(0, 80))}`;
-    throw cloudError('invalid-answer', subject, `the response is ${shown}, and AWS sends no such response`);
+    const shown = body.length === 0 ? 'empty' : `of type ${JSON.stringify(type.slice(0, 80))}`;
+    throw cloudError('invalid-answer', subject, `the response is ${shown}, which AWS never sends`);
   };
 }
 

@@ -6,7 +6,7 @@ import {
   type FilterEntry,
 } from '@nodepool-builder/image-builder/module-kit';
 
-/** Filters of DescribeImages that have another name among ours. */
+/** DescribeImages filters with a different name among our filters. */
 const NAMES: Readonly<Record<string, string>> = {
   name: 'name',
   architecture: 'architecture',
@@ -17,13 +17,13 @@ const NAMES: Readonly<Record<string, string>> = {
   hypervisor: 'property:hypervisor',
 };
 
-/** Our own keys, which may stand among those of AWS. */
+/** Our own keys, which may be mixed with AWS keys. */
 const OWN = /^(?:image-name|tag|owner|visibility|created-after|not-older-than|property:.+)$/;
 
-/** Filters of which only one value leaves anything, and that value, which holds for all candidates. */
+/** Filters that match all candidates with this value, and none with any other value. */
 const ALWAYS: Readonly<Record<string, string>> = { state: 'available' };
 
-/** Translates one filter of DescribeImages, as nodepool has it. @throws ImageError `invalid-filter` */
+/** Translates one DescribeImages filter in nodepool's form. @throws ImageError `invalid-filter` */
 function translate({ name, values }: FilterEntry): readonly FilterEntry[] {
   const known = NAMES[name];
   if (known !== undefined && !(known !== 'name' && values.some((value) => /[*?]/.test(value)))) {
@@ -39,19 +39,19 @@ function translate({ name, values }: FilterEntry): readonly FilterEntry[] {
     ];
   }
   if (ALWAYS[name] !== undefined && values.includes(ALWAYS[name])) return [];
-  const reason = `the filter "${name}" with the values "${values.join('", "')}" has no equivalent here`;
+  const reason = `the filter "${name}" with the values "${values.join('", "')}" is not supported`;
   const remedy =
     'use name, architecture, owner-id, is-public, tag:KEY without wildcards, or the keys of "latest --filter"';
   throw new ImageError('invalid-filter', `${reason}; ${remedy}`);
 }
 
-/** Filters of AWS and our own keys may mean the same: an image must match both. */
+/** Returns all filters. AWS filters and our own keys may overlap: an image must match both. */
 function filtersOf({ 'image-filters': filters = [] }: CloudImageEntry): readonly FilterEntry[] {
   const groups = Map.groupBy(filters, ({ name }) => name).values();
   return combineFilters(...Array.from(groups, (group) => group.flatMap(translate)));
 }
 
-/** nodepool's spelling of a cloud image of its driver `aws`. */
+/** Cloud image keys of nodepool's driver `aws`. */
 export const AWS_CLOUD_IMAGES: CloudImageKeys = {
   properties: {},
   filters: filtersOf,

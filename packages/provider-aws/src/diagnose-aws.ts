@@ -7,7 +7,7 @@ import type { AwsEntry } from './aws-settings.ts';
 import { tryLaunch } from './instance/launch-instance.ts';
 import type { InstanceSite } from './instance/launches.ts';
 
-/** Ids of nothing: a request with one of them fails in any case. */
+/** Id of a nonexistent image, so that a request for it always fails. */
 const NO_IMAGE = 'ami-00000000000000000';
 const NO_SNAPSHOT = 'snap-00000000000000000';
 const NO_INSTANCE = 'i-00000000000000000';
@@ -16,14 +16,17 @@ const NO_TASK = 'import-ami-00000000000000000';
 /** Name in requests that create nothing. */
 const NAME = 'nodepool-builder-doctor';
 
-/** A block of EBS. */
+/** An EBS block. */
 const BLOCK = Buffer.alloc(524_288);
 
 const REMEDY = 'add these actions to the policy of the user or the role';
 
 type RequestOptions = Parameters<Parameters<AwsRegion['call']>[2]>[0];
 
-/** Requests by the action that they need. None changes anything: a dry run, or one about something that does not exist. */
+/**
+ * Requests by the action that they require. None changes anything, because each is a dry run or names something that
+ * does not exist.
+ */
 type Trials = Readonly<Record<string, (options: RequestOptions) => Promise<unknown>>>;
 
 interface Diagnosis {
@@ -32,7 +35,7 @@ interface Diagnosis {
   readonly signal: AbortSignal;
 }
 
-/** Checks credentials, permissions, bucket and further regions for images. It retries nothing. */
+/** Checks credentials, permissions, bucket and further regions for images, without retries. */
 export async function* diagnoseImages({ entry, session, signal }: Diagnosis): AsyncGenerator<CheckResult> {
   const once = new AwsSession({ ...session, name: entry.name, attempts: 1 });
   try {
@@ -58,7 +61,7 @@ export async function* diagnoseImages({ entry, session, signal }: Diagnosis): As
   }
 }
 
-/** Checks credentials, permissions and settings for instances. It retries nothing. */
+/** Checks credentials, permissions and settings for instances, without retries. */
 export async function* diagnoseInstances(
   { entry, session, signal }: Diagnosis,
   siteOf: (region: AwsRegion) => InstanceSite,
@@ -77,14 +80,14 @@ export async function* diagnoseInstances(
   }
 }
 
-/** Checks that a bucket exists, in the region of the images. */
+/** Checks that a bucket exists in the same region as the images. */
 async function checkBucket(
   subject: string,
   region: AwsRegion,
   Bucket: string,
   signal: AbortSignal,
 ): Promise<CheckResult> {
-  const remedy = `create it in ${region.name}, or name another one in bucket-name`;
+  const remedy = `create it in ${region.name}, or set bucket-name to another bucket`;
   const answer = await attempt(subject, signal, async () =>
     region
       .call('HeadBucket', signal, (options) => region.s3.headBucket({ Bucket }, options))
@@ -97,7 +100,7 @@ async function checkBucket(
   return { subject, status: 'problem', message: `is in ${place}, not in ${region.name}`, remedy };
 }
 
-/** @returns undefined if nothing further can be checked */
+/** @returns undefined if the remaining checks are impossible */
 async function* checkAccess(
   entry: AwsEntry,
   session: AwsSession,
@@ -122,7 +125,10 @@ async function* checkAccess(
   return region;
 }
 
-/** The name that AWS has for the credentials. Undefined if its service for that cannot be reached, as in a private cloud. */
+/**
+ * Returns the AWS name of the credentials' owner. Undefined if the service for it cannot be reached, as in a private
+ * cloud.
+ */
 async function callerOf(
   region: AwsRegion,
   endpoint: string | undefined,
@@ -141,7 +147,7 @@ async function callerOf(
   }
 }
 
-/** Sends requests that change nothing. AWS may refuse one for another reason before it looks at the permission. */
+/** Sends requests that change nothing. AWS may reject one for another reason before it checks the permission. */
 async function checkPermissions(
   subject: string,
   region: AwsRegion,
@@ -169,8 +175,8 @@ async function checkPermissions(
     return { subject, status: 'problem', message: `lack ${missing.join(', ')}`, remedy: REMEDY };
   }
   const all = Object.keys(trials).length;
-  const rest = granted < all ? `; AWS tells of the other ${all - granted} only when they are used` : '';
-  return { subject, status: 'ok', message: `AWS grants ${granted} of ${all}, and refuses none${rest}` };
+  const rest = granted < all ? `; AWS checks the other ${all - granted} only when they are used` : '';
+  return { subject, status: 'ok', message: `AWS grants ${granted} of ${all}, and rejects none${rest}` };
 }
 
 function imageTrials(entry: AwsEntry, { ec2, ebs }: AwsRegion): Trials {
@@ -202,7 +208,7 @@ function imageTrials(entry: AwsEntry, { ec2, ebs }: AwsRegion): Trials {
       ),
   };
   const container = { Format: 'raw', UserBucket: { S3Bucket: bucket, S3Key: NAME } };
-  // A cleanup looks for both kinds: the method may have changed.
+  // A cleanup lists both kinds, because the import method may have changed.
   const tasks: Trials = {
     'ec2:DescribeImportSnapshotTasks': (options) =>
       ec2.describeImportSnapshotTasks({ DryRun: true }, options),

@@ -21,13 +21,13 @@ import { readTags, removeSnapshot, snapshotsWith } from './amis.ts';
 import { type AwsUpload, BLOCKS, type UploadRecord, uploadTags, volumeSize } from './aws-upload.ts';
 import { type BlockDigests, BlockList, blockListBytes, parseBlockList, readBlockList } from './block-list.ts';
 
-/** Bytes of a block of EBS. */
+/** Size of an EBS block in bytes. */
 const BLOCK_SIZE = 524_288;
 
-/** Minutes without a block after which AWS gives an unfinished snapshot up. */
+/** Minutes without a block after which AWS abandons an unfinished snapshot. */
 const IDLE_MINUTES = 240;
 
-/** A new snapshot may be unknown to the servers that take its blocks for two minutes. */
+/** Retries while a new snapshot is unknown to the block servers, for up to two minutes. */
 const UNKNOWN_SNAPSHOT = new RetryPolicy({
   attempts: 12,
   firstDelay: 0.5,
@@ -36,11 +36,11 @@ const UNKNOWN_SNAPSHOT = new RetryPolicy({
 });
 
 /**
- * Makes a snapshot with the blocks of a raw image. Only blocks travel that are not zero, and only those that differ from
- * the last snapshot of the same image, if there is one. After an interruption, the blocks that AWS has acknowledged are
- * not sent again.
+ * Creates a snapshot from the blocks of a raw image. It only sends blocks that are not zero and, if there is an earlier
+ * snapshot of the same image, only blocks that changed. After an interruption, blocks that AWS has acknowledged are not
+ * sent again.
  *
- * @returns its id
+ * @returns snapshot id
  */
 export async function uploadSnapshot(upload: AwsUpload): Promise<string> {
   const { region, request, records, signal } = upload;
@@ -57,11 +57,12 @@ export async function uploadSnapshot(upload: AwsUpload): Promise<string> {
   }
   let parent = await findParent(upload, record);
   if (record?.parent !== parent?.id) {
-    record = undefined; // the list of its parent's blocks is gone
+    record = undefined; // The block list of the parent is gone.
     parent = await findParent(upload, undefined);
   }
   if (record === undefined) {
-    // Also what a list does not show yet, or whose id no process has learnt: without the record nothing would find it.
+    // Also removes snapshots that are not listed yet or whose id no process learned. Without the record nothing would
+    // find them.
     await removeSnapshots(upload, request.uploadId);
     await records.remove(request.uploadId);
   } else {
@@ -76,7 +77,7 @@ export async function uploadSnapshot(upload: AwsUpload): Promise<string> {
   return started.snapshotId;
 }
 
-/** Whether a snapshot was made for the bytes of the file, as far as both have digests. */
+/** Whether a snapshot contains the bytes of the file, as far as both have digests. */
 function isOfFile({ Tags }: Snapshot, { file }: UploadRequest): boolean {
   return readImageTags(readTags(Tags))?.checksums?.sha256 === file.checksums?.sha256;
 }
@@ -86,7 +87,7 @@ interface Parent {
   readonly digests: BlockDigests;
 }
 
-/** The last snapshot of the same image, if AWS still has it and this host knows its blocks. */
+/** Finds the latest snapshot of the same image, if it still exists in AWS and this host knows its blocks. */
 async function findParent(upload: AwsUpload, record: UploadRecord | undefined): Promise<Parent | undefined> {
   const { entry, request, bases } = upload;
   if (!entry['incremental-snapshots'] || (record !== undefined && record.parent === undefined))
@@ -121,7 +122,7 @@ async function start(
   } catch (error) {
     const isRefused = error instanceof CloudError && !error.retriable && parent !== undefined;
     if (!isRefused || error.code === 'forbidden' || error.code === 'auth-failed') throw error;
-    logger.warn(`${error.message}; all blocks are sent`);
+    logger.warn(`${error.message}; sending all blocks`);
     await records.remove(request.uploadId);
     return await start(upload, undefined, undefined);
   }
@@ -144,12 +145,15 @@ function newRecord(upload: AwsUpload, parent: Parent | undefined): UploadRecord 
   };
 }
 
-/** A repeated request has the same client token and creates nothing further. */
+/**
+ * Restores the StartSnapshot request of a record. A repeated request has the same client token, so it creates no second
+ * snapshot.
+ */
 function startRequest({ 'start-request': text = '{}' }: UploadRecord): StartSnapshotRequest {
   return JSON.parse(text) as StartSnapshotRequest;
 }
 
-/** @returns the digests of all blocks that were put, by this process and earlier ones */
+/** @returns the digests of all blocks that were put, by this process or earlier ones */
 async function sendSnapshot(
   upload: AwsUpload,
   id: string,
@@ -199,16 +203,19 @@ async function sendSnapshot(
   return put;
 }
 
-/** Prepares requests for blocks. For each request of its own, the SDK puts all its layers together again. */
+/**
+ * Returns a function that sends blocks. It bypasses the SDK's send(), which assembles the middleware stack again for
+ * each request.
+ */
 async function blockSender({ region: { ebs }, signal }: AwsUpload): Promise<BlockSender> {
-  const { PutSnapshotBlockCommand } = await import('@aws-sdk/client-ebs'); // not at the top: it takes long to load
+  const { PutSnapshotBlockCommand } = await import('@aws-sdk/client-ebs'); // Imported here because loading takes long.
   const command = new PutSnapshotBlockCommand({} as PutSnapshotBlockCommandInput);
   return command.resolveMiddleware(ebs.middlewareStack, ebs.config, { abortSignal: signal });
 }
 
 type BlockSender = ReturnType<PutSnapshotBlockCommand['resolveMiddleware']>;
 
-/** Has AWS compare the digest of all blocks, and waits until the snapshot can be used. */
+/** Lets AWS compare the digest of all blocks, and waits until the snapshot is usable. */
 async function complete(upload: AwsUpload, id: string, put: BlockDigests): Promise<void> {
   const { region, entry, signal, interval } = upload;
   const hash = createHash('sha256');
@@ -222,7 +229,7 @@ async function complete(upload: AwsUpload, id: string, put: BlockDigests): Promi
     const input = { SnapshotId: id, ChangedBlocksCount: put.size, ...(put.size > 0 && checksum) };
     await region.call('CompleteSnapshot', signal, (options) => region.ebs.completeSnapshot(input, options));
   } catch (error) {
-    // AWS refuses a repeated request, whose first answer was lost, while it completes the snapshot.
+    // AWS rejects a repeated request while it completes the snapshot, which happens if the first response was lost.
     const isRefused = error instanceof CloudError && !error.retriable;
     if (!isRefused || !(await becomesWhole(upload, id))) throw error;
   }
@@ -237,7 +244,7 @@ async function complete(upload: AwsUpload, id: string, put: BlockDigests): Promi
   await poll(look, { subject, timeout: entry['image-import-timeout'], interval, signal });
 }
 
-/** Whether a snapshot that refuses to be completed is completed soon. */
+/** Whether a snapshot that AWS refused to complete is nevertheless completed soon. */
 async function becomesWhole(upload: AwsUpload, id: string): Promise<boolean> {
   const { signal, interval } = upload;
   const look = async (): Promise<boolean | undefined> => {
@@ -252,7 +259,7 @@ async function becomesWhole(upload: AwsUpload, id: string): Promise<boolean> {
   }
 }
 
-/** Keeps the digests of all blocks for the next upload of the same image. */
+/** Stores the digests of all blocks for the next upload of the same image. */
 async function remember(upload: AwsUpload, id: string, digests: BlockDigests): Promise<void> {
   const { entry, request, bases } = upload;
   if (!entry['incremental-snapshots']) return;
@@ -277,9 +284,7 @@ async function describeSnapshot(
   return answer?.Snapshots?.[0];
 }
 
-/**
- * Removes the snapshots of an upload, also one whose id no process has learnt.
- */
+/** Removes the snapshots of an upload, including one whose id no process learned. */
 export async function removeSnapshots(
   upload: Pick<AwsUpload, 'region' | 'records' | 'signal'>,
   uploadId: string,
@@ -299,7 +304,10 @@ export async function removeSnapshots(
   for (const id of ids) await removeSnapshot(region, id, signal);
 }
 
-/** AWS repeats its answer to a request that it once accepted: one that it refuses has started nothing. */
+/**
+ * For `catch`: returns undefined if AWS rejected the repeated request. AWS repeats its response to a request that it
+ * once accepted, so a rejected request has started nothing.
+ */
 function unlessRefused(error: unknown): undefined {
   if (error instanceof CloudError && /^(?:bad-request|not-found|quota-exceeded)$/.test(error.code)) return;
   throw error;

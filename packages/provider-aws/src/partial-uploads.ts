@@ -12,7 +12,7 @@ import {
 } from './amis.ts';
 import type { AwsRegion } from './aws-session.ts';
 
-/** Lists incomplete AMIs and copies of a provider, and snapshots that no AMI uses. */
+/** Lists a provider's incomplete AMIs and copies, and snapshots that no AMI uses. */
 export async function listParts(
   provider: string,
   regions: readonly [AwsRegion, ...AwsRegion[]],

@@ -5,14 +5,14 @@ import { awsCode } from './aws-error.ts';
 import type { AwsRegion, AwsSession } from './aws-session.ts';
 import { type AwsUpload, architectureOf, uploadTags } from './aws-upload.ts';
 
-/** Device that AWS's documentation names for the root volume. */
+/** Root device name from the AWS documentation. */
 const ROOT = '/dev/sda1';
 
-/** Length of a name of an AMI, and characters that it cannot have. */
+/** Max length of an AMI name. */
 const LONGEST_NAME = 128;
 const FORBIDDEN = /[^A-Za-z0-9()[\] ./\-'@_]/g;
 
-/** Registers an AMI of a snapshot, or finds the one that an earlier request registered. @returns its id */
+/** Registers an AMI from a snapshot, or finds the AMI that an earlier request registered. @returns its id */
 export async function registerImage(upload: AwsUpload, snapshotId: string): Promise<string> {
   const { region, entry, request, signal } = upload;
   const name = upload.name.replaceAll(FORBIDDEN, '-').padEnd(3, '-');
@@ -32,7 +32,10 @@ export async function registerImage(upload: AwsUpload, snapshotId: string): Prom
   throw cloudError('conflict', `provider ${entry.name}`, `the AMI name ${name} is in use`);
 }
 
-/** The AMI with a name, if an earlier request of this upload registered it. A list may not have it yet. */
+/**
+ * Finds the AMI with a name if an earlier request of this upload registered it. Retries, because a list may not contain
+ * it yet.
+ */
 async function findByName(upload: AwsUpload, name: string, snapshotId: string): Promise<string | undefined> {
   const { region, entry, signal, interval } = upload;
   const query = { Owners: ['self'], Filters: [{ Name: 'name', Values: [name] }] };
@@ -72,7 +75,7 @@ function registration(upload: AwsUpload, SnapshotId: string): Omit<RegisterImage
 /** An upload, with or without a file. */
 type Distribution = CloudClaim & Pick<AwsUpload, 'region' | 'entry' | 'interval'>;
 
-/** Waits until an AMI can be used, copies it to further regions, and shares all of them. */
+/** Waits until an AMI is usable, copies it to further regions, and shares all copies. */
 export async function distributeImage(upload: Distribution, session: AwsSession, id: string): Promise<void> {
   const { region, entry } = upload;
   await waitForImage(upload, region, id);
@@ -91,7 +94,7 @@ async function waitForImage(upload: Distribution, region: AwsRegion, id: string)
   const { entry, signal, interval } = upload;
   const subject = `provider ${entry.name}: AMI ${id} in ${region.name}`;
   const look = async (): Promise<true | undefined> => {
-    // By a filter: an id that the list does not have yet would be an error.
+    // Uses a filter, because an id that is not listed yet would be an error.
     const query = { Owners: ['self'], Filters: [{ Name: 'image-id', Values: [id] }] };
     const [image] = await listImages(region, query, signal);
     if (image?.State === 'failed' || image?.State === 'error' || image?.State === 'invalid') {
@@ -112,7 +115,7 @@ async function copyImage(upload: Distribution, target: AwsRegion, id: string): P
     Name: `${upload.name.replaceAll(FORBIDDEN, '-').slice(0, LONGEST_NAME - 22)}-${id}`,
     SourceImageId: id,
     SourceRegion: region.name,
-    // An AMI is copied once to each region: a repeated request creates no second copy.
+    // An AMI is copied once to each region, so the token makes a repeated request idempotent.
     ClientToken: `${id}-${target.name}`.slice(0, 64),
     Description: `nodepool-builder: ${request.imageId}`,
     TagSpecifications: (['image', 'snapshot'] as const).map((ResourceType) => ({ ResourceType, Tags: tags })),

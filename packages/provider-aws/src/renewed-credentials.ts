@@ -6,18 +6,18 @@ import type {
   MetadataBearer,
 } from '@smithy/types';
 
-/** Milliseconds for which credentials without an end of their own are used. */
+/** Milliseconds for which credentials without an expiry time are used. */
 const LIFETIME = 15 * 60_000;
 
-/** Errors of AWS about credentials that may have been renewed where they come from. */
+/** AWS errors about credentials that may have been renewed at their source. */
 const EXPIRED =
   /^(?:Expired|RequestExpired|InvalidClientTokenId|InvalidAccessKeyId|UnrecognizedClient|AuthFailure)/;
 
 /**
- * Credentials that are read again from time to time. The SDK would use those of a file as long as the process runs, but
- * programs that log in write new ones there.
+ * Credentials that are read again from time to time. The SDK would use credentials from a file for the lifetime of the
+ * process, but login programs write new ones to it.
  *
- * @param read without a cache
+ * @param read reads the credentials without a cache
  */
 export function renewedCredentials(
   read: () => Promise<AwsCredentialIdentity>,
@@ -28,7 +28,7 @@ export function renewedCredentials(
   };
 }
 
-/** Sends a request a second time if AWS refused its credentials, and there are other ones by now. */
+/** Repeats a request once if AWS rejected its credentials and new ones are available. */
 export function retryWithRenewed<Input extends object, Output extends MetadataBearer>(
   credentials: AwsCredentialIdentityProvider,
 ): InitializeMiddleware<Input, Output> {

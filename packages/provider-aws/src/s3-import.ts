@@ -14,7 +14,7 @@ import { awsCode } from './aws-error.ts';
 import type { AwsRegion } from './aws-session.ts';
 import { type AwsUpload, architectureOf, uploadTags } from './aws-upload.ts';
 
-/** AWS's names of the formats that it imports. */
+/** AWS names of the formats that it imports. */
 const FORMATS: Readonly<Record<string, string>> = {
   raw: 'RAW',
   vhd: 'VHD',
@@ -24,25 +24,25 @@ const FORMATS: Readonly<Record<string, string>> = {
   vmdk: 'VMDK',
 };
 
-/** Part of an upload's progress that the transfer to S3 takes. */
+/** Percentage of an upload's progress for the transfer to S3. */
 const TRANSFER = 80;
 
-/** Bytes of a part. S3 takes 10,000 parts. */
+/** Size of a part in bytes. S3 accepts 10,000 parts. */
 const PART_SIZE = 16 * 2 ** 20;
 const MOST_PARTS = 9_000;
 
-/** Parts in memory at a time. */
+/** Max parts in memory. */
 const PARTS_AT_A_TIME = 4;
 
 /** Seconds until a further import may be possible. */
 const IMPORT_PAUSE = 30;
 
-/** Begin of the key of an upload's object, by which any process finds it. */
+/** Returns the prefix of the key of an upload's object, by which any process finds it. */
 function keyPrefix(uploadId: string): string {
   return `nodepool-builder/${encodeURIComponent(uploadId)}/`;
 }
 
-/** Sends the file to S3 and has AWS make a snapshot of it. @returns the snapshot's id */
+/** Sends the file to S3 and lets AWS import it as a snapshot. @returns snapshot id */
 export async function importSnapshot(upload: AwsUpload): Promise<string> {
   const { region, entry, request, signal } = upload;
   const [found] = await snapshotsWith(region, 'uploadId', request.uploadId, signal);
@@ -67,7 +67,7 @@ export async function importSnapshot(upload: AwsUpload): Promise<string> {
         .call('DescribeImportSnapshotTasks', signal, (options) =>
           region.ec2.describeImportSnapshotTasks({ ImportTaskIds: [id] }, options),
         )
-        .catch(unlessAbsent); // a list may not have a new task yet
+        .catch(unlessAbsent); // The list may not contain a new task yet.
       const { ImportSnapshotTasks: [task] = [] } = answer ?? {};
       const { Status, StatusMessage, SnapshotId, Progress } = task?.SnapshotTaskDetail ?? {};
       return { id, status: Status, message: StatusMessage, result: SnapshotId, progress: Progress };
@@ -79,7 +79,7 @@ export async function importSnapshot(upload: AwsUpload): Promise<string> {
   return snapshotId;
 }
 
-/** Sends the file to S3 and has AWS make an AMI of it. @returns the AMI's id */
+/** Sends the file to S3 and lets AWS import it as an AMI. @returns AMI id */
 export async function importImage(upload: AwsUpload): Promise<string> {
   const { region, entry, request, signal } = upload;
   const tags = uploadTags(entry, upload);
@@ -118,7 +118,7 @@ export async function importImage(upload: AwsUpload): Promise<string> {
   });
 }
 
-/** ImportImage knows two of the three boot modes of an AMI. */
+/** Returns the boot mode for ImportImage, which supports two of the three boot modes. */
 function bootMode(mode: string): 'legacy-bios' | 'uefi' {
   return mode === 'legacy-bios' ? mode : 'uefi';
 }
@@ -189,7 +189,7 @@ async function withObject(
   return result;
 }
 
-/** Bytes of an object; undefined if there is none. */
+/** Returns the size of an object in bytes; undefined if it does not exist. */
 async function objectSize(
   region: AwsRegion,
   Bucket: string,
@@ -205,7 +205,7 @@ async function objectSize(
   }
 }
 
-/** AWS runs a few imports of an account at a time, and refuses further ones. */
+/** Starts an import. AWS limits the concurrent imports of an account and rejects further ones, which are retried. */
 async function startImport(upload: AwsUpload, start: () => Promise<string>): Promise<string> {
   const { entry, signal, interval } = upload;
   const look = async (): Promise<string | undefined> => {
@@ -216,7 +216,7 @@ async function startImport(upload: AwsUpload, start: () => Promise<string>): Pro
       return undefined;
     }
   };
-  const subject = `provider ${entry.name}: a free place for an import`;
+  const subject = `provider ${entry.name}: free import slot`;
   const pause = Math.max(interval, Math.min(IMPORT_PAUSE, interval * 6));
   return await poll(look, { subject, timeout: entry['image-import-timeout'], interval: pause, signal });
 }
@@ -245,12 +245,12 @@ async function waitForImport(upload: AwsUpload, describe: () => Promise<TaskStat
   return await poll(look, { subject, timeout: entry['image-import-timeout'], interval, signal });
 }
 
-/** Ends the import of an upload, and removes its object and what it made. */
+/** Ends an upload's import, and removes its object and results. */
 export async function removeImport(
   { region, entry, signal }: Pick<AwsUpload, 'region' | 'entry' | 'signal'>,
   uploadId: string,
 ): Promise<void> {
-  // AWS filters tasks by their state, but not by tags.
+  // AWS filters tasks by state but not by tag.
   const snapshots = await region.list(
     'DescribeImportSnapshotTasks',
     signal,
@@ -294,7 +294,7 @@ export async function removeImport(
   if (Bucket !== undefined) await removeObjects(region, Bucket, keyPrefix(uploadId), signal);
 }
 
-/** Removes objects, and parts of objects that an interruption left. */
+/** Removes objects, and parts of objects from an interrupted upload. */
 async function removeObjects(
   region: AwsRegion,
   Bucket: string,

@@ -39,9 +39,9 @@ test('the AWS diagnosis tests permissions without changing anything', async (t) 
       [
         'permissions for images of provider ci',
         'ok',
-        'AWS grants 5 of 8, and refuses none; AWS tells of the other 3 only when they are used',
+        'AWS grants 5 of 8, and rejects none; AWS checks the other 3 only when they are used',
       ],
-      ['copies to eu-west-1 of provider ci', 'ok', 'AWS grants 2 of 2, and refuses none'],
+      ['copies to eu-west-1 of provider ci', 'ok', 'AWS grants 2 of 2, and rejects none'],
     ],
   );
   const instances = await collect(openInstances().diagnose());
@@ -117,7 +117,7 @@ test('the AWS diagnosis finds a launch that AWS would reject before a build need
   const region = double.region();
   for (const { id } of region.images.all()) region.images.delete(id);
   const untried = (await collect(openInstances().diagnose())).at(-1);
-  assert.equal(untried?.message, 'could not be tried: this account has no AMI');
+  assert.equal(untried?.message, 'cannot be checked: this account has no AMI');
 });
 
 test('the AWS diagnosis requires the bucket in the images’ region', async (t) => {

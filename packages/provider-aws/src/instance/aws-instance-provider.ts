@@ -17,29 +17,29 @@ import { findCaptures } from './capture.ts';
 import { launchInstance } from './launch-instance.ts';
 import { findLaunches, type InstanceSite, type LaunchRecord, removeLaunch } from './launches.ts';
 
-/** Time limit for the cleanup after a failed launch, in milliseconds. `list` shows what it could not remove. */
+/** Time limit for the cleanup after a failed launch, in milliseconds. `list` shows any orphans. */
 const CLEANUP_TIME = 120_000;
 
 export interface AwsInstanceProviderOptions {
   readonly entry: AwsEntry;
   /**
-   * Owner of the instances: a text that is constant while they exist, and unique among the builders with access to the
+   * Owner of the instances. Must not change while they exist, and must be unique among the builders with access to the
    * account. Instances of other owners are never listed or removed.
    */
   readonly owner: string;
-  /** Group of the owner's instances. Default: the instances of all scopes. */
+  /** Group within the owner's instances. Default: all scopes. */
   readonly scope?: string | undefined;
   readonly session: Omit<SessionOptions, 'name'>;
-  /** Directory for the keys with which passwords are decrypted. It is created with the first one. */
+  /** Directory for the keys that decrypt passwords. Created with the first key. */
   readonly directory: string;
-  /** Seconds between two looks at something that is pending, at most. Default 5. */
+  /** Max seconds between two polls of a pending resource. Default 5. */
   readonly interval?: number | undefined;
   readonly logger: Logger;
 }
 
 /**
- * Runs instances in EC2. A launch creates a key pair, an instance and its volumes. Their tags contain the launch and its
- * owner, so that each is found again after any failure.
+ * Runs instances in EC2. A launch creates a key pair, an instance and its volumes. Their tags contain launch and owner,
+ * so all of them can be found again after any failure.
  */
 export class AwsInstanceProvider implements InstanceProvider, Disposable {
   readonly name: string;
@@ -75,7 +75,7 @@ export class AwsInstanceProvider implements InstanceProvider, Disposable {
   }
 
   /**
-   * Lists captured AMIs of our instances, even incomplete ones, apart from those that belong to an upload.
+   * Lists captured AMIs of our instances, even incomplete ones, except those that belong to an upload.
    *
    * @throws CloudError
    */
@@ -110,13 +110,13 @@ export class AwsInstanceProvider implements InstanceProvider, Disposable {
     }
   }
 
-  /** An abort of the launch does not abort the cleanup. */
+  /** Removes the resources of a failed launch, even if the launch was aborted. */
   async #removeFailed(site: InstanceSite, record: LaunchRecord): Promise<void> {
     try {
       await removeLaunch(site, record, undefined, AbortSignal.timeout(CLEANUP_TIME));
     } catch (error) {
       site.logger.warn(
-        `provider ${this.name}: the cleanup after the failed launch ${record.name} failed: ${(error as Error).message}`,
+        `provider ${this.name}: cleanup after the failed launch ${record.name} failed: ${(error as Error).message}`,
       );
     }
   }
@@ -135,10 +135,13 @@ export class AwsInstanceProvider implements InstanceProvider, Disposable {
   }
 }
 
-/** Digits of the digest. */
+/** Hex digits of the digest. */
 const DIGITS = 12;
 
-/** Several builders may share an account, and several entries an owner. */
+/**
+ * Returns a digest that identifies owner and provider, because several builders may share an account, and several
+ * entries an owner.
+ */
 function digestOf(owner: string, provider: string): string {
   const text = JSON.stringify([owner, provider]);
   return createHash('sha256').update(text).digest('hex').slice(0, DIGITS);

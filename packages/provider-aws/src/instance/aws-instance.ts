@@ -22,10 +22,10 @@ import { addressOf, type Ec2Instance, getInstance, isGone, reasonOf, stateOf } f
 import { type InstanceSite, type LaunchRecord, removeLaunch } from './launches.ts';
 import { readPassword } from './windows-password.ts';
 
-/** Interval for checking that an unreachable instance still runs, in milliseconds. */
+/** Interval of checks whether an unreachable instance is still running, in milliseconds. */
 const CHECK_INTERVAL = 5000;
 
-/** An instance in EC2, or the key pair of a launch without one. */
+/** An instance in EC2, or the key pair of a launch without an instance. */
 export class AwsInstance implements Instance {
   readonly id: string;
   readonly buildId: string;
@@ -84,7 +84,7 @@ export class AwsInstance implements Instance {
     return await withAbort(options, async (signal) => {
       const { region } = await this.#site();
       const InstanceId = this.#existingId('has no console');
-      // Only types of the Nitro generation have the latest output.
+      // Only Nitro instance types have the latest output.
       const read = async (Latest: boolean): Promise<string> => {
         const { Output: output = '' } = await region.call('GetConsoleOutput', signal, (request) =>
           region.ec2.getConsoleOutput({ InstanceId, ...(Latest && { Latest }) }, request),
@@ -102,7 +102,10 @@ export class AwsInstance implements Instance {
     });
   }
 
-  /** Undefined for another system than Windows, and on another host than that of the launch. */
+  /**
+   * Returns the administrator's password. Undefined for an operating system other than Windows, and on a host other
+   * than that of the launch.
+   */
   async password(options: OperationOptions = {}): Promise<string | undefined> {
     return await withAbort(options, async (signal) =>
       readPassword(await this.#site(), this.#launch.name, this.#existingId('has no password'), signal),
@@ -176,7 +179,7 @@ export class AwsInstance implements Instance {
     });
   }
 
-  /** Undefined if the instance does not exist. */
+  /** Reads the instance; undefined if it does not exist. */
   async #read(signal: AbortSignal): Promise<Ec2Instance | undefined> {
     if (this.#instanceId === undefined) return undefined;
     const { region } = await this.#site();

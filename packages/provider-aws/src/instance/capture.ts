@@ -38,12 +38,12 @@ import { INSTANCE_TAGS, type InstanceSite, ownerTags, tagFilters } from './launc
 /** Time limit for the cleanup after a failed capture, in milliseconds. */
 const CLEANUP_TIME = 120_000;
 
-/** Length of a name of an AMI, and characters that it cannot have. */
+/** Max length of an AMI name. */
 const LONGEST_NAME = 128;
 const FORBIDDEN = /[^A-Za-z0-9()[\] ./\-'@_]/g;
 
 /**
- * Makes an AMI of a stopped instance and waits until it is available. Removes it after a failure.
+ * Creates an AMI from a stopped instance and waits until it is available. Removes it after a failure.
  *
  * @throws ImageError `instance-failed`
  * @throws CloudError
@@ -72,12 +72,12 @@ export async function captureInstance(
     TagSpecifications: (['image', 'snapshot'] as const).map((ResourceType) => ({ ResourceType, Tags })),
   };
   signal.throwIfAborted();
-  const unaborted = new AbortController().signal; // the answer has the id that a cleanup needs
+  const unaborted = new AbortController().signal; // The cleanup needs the id in the response.
   try {
     await region
       .call('CreateImage', unaborted, (options) => region.ec2.createImage(input, options))
       .catch((error: unknown) => {
-        // The name has the instance: the SDK repeated a request whose answer was lost.
+        // The name contains the instance id, so the SDK has repeated a request whose response was lost.
         if (awsCode(error) !== 'InvalidAMIName.Duplicate') throw error;
       });
     return new CapturedAmi(site, await availableImage(site, instanceId, signal));
@@ -95,19 +95,19 @@ async function availableImage(site: InstanceSite, instanceId: string, signal: Ab
   const { region, entry, interval } = site;
   const subject = `provider ${entry.name}: the AMI of instance ${instanceId}`;
   const look = async (): Promise<Image | undefined> => {
-    const [image] = await capturedImages(site, instanceId, signal); // a list may not have it yet
+    const [image] = await capturedImages(site, instanceId, signal); // The list may not contain the AMI yet.
     if (image === undefined || image.State === 'pending') return undefined;
     if (image.State === 'available') return image;
     const reason = image.StateReason?.Message ?? 'AWS gives no reason';
     throw new ImageError(
       'instance-failed',
-      `${subject} in ${region.name} is ${image.State}: ${reason}; build again`,
+      `${subject} in ${region.name} is ${image.State}: ${reason}; run the build again`,
     );
   };
   return await poll(look, { subject, timeout: Number.POSITIVE_INFINITY, interval, signal });
 }
 
-/** AMIs that were captured of an instance of ours, or of all, and that belong to no upload. */
+/** Lists AMIs that were captured from one of our instances, or from any of them, and that belong to no upload. */
 async function capturedImages(
   site: InstanceSite,
   instanceId: string | undefined,
@@ -118,7 +118,7 @@ async function capturedImages(
   return images.filter(({ State: state, Tags }) => state !== 'deregistered' && isUnclaimed(Tags));
 }
 
-/** As {@link capturedImages}, for snapshots. */
+/** Like {@link capturedImages}, for snapshots. */
 async function capturedSnapshots(
   site: InstanceSite,
   instanceId: string | undefined,
@@ -136,7 +136,7 @@ function isUnclaimed(tags: Image['Tags']): boolean {
   return readTags(tags)[IMAGE_TAGS.uploadId] === undefined;
 }
 
-/** Removes what an unclaimed capture of an instance left. */
+/** Removes the unclaimed capture of an instance. */
 async function removeCapture(site: InstanceSite, instanceId: string, signal: AbortSignal): Promise<void> {
   for (const image of await capturedImages(site, instanceId, signal)) {
     await removeImage(site.region, image, signal);
@@ -146,7 +146,7 @@ async function removeCapture(site: InstanceSite, instanceId: string, signal: Abo
   }
 }
 
-/** Lists captured AMIs that belong to no upload, and snapshots that such an AMI left. */
+/** Lists captured AMIs that belong to no upload, and orphaned snapshots of such AMIs. */
 export async function findCaptures(site: InstanceSite, signal: AbortSignal): Promise<StoredCapture[]> {
   const images = await capturedImages(site, undefined, signal);
   const instances = new Set(images.map(({ Tags }) => readTags(Tags)[INSTANCE_TAGS.capturedOf]));
@@ -160,7 +160,7 @@ export async function findCaptures(site: InstanceSite, signal: AbortSignal): Pro
 }
 
 /**
- * Sets the tags of an upload on a captured AMI, which belongs to the upload from then on.
+ * Tags a captured AMI as the image of an upload.
  *
  * @returns false if the AMI is missing, was not captured, or belongs to another upload
  */
@@ -189,7 +189,7 @@ export async function claimCapture(
   return true;
 }
 
-/** What is known of an AMI, or of a snapshot. */
+/** Description of an AMI or a snapshot. */
 type StoredResource = Omit<Image, 'State'> & Pick<Snapshot, 'SnapshotId' | 'StartTime'>;
 
 /** A captured AMI, or a snapshot whose AMI is gone. */
@@ -297,14 +297,14 @@ interface SnapshotBlock {
 }
 
 interface SnapshotDisk {
-  /** Bytes. */
+  /** Size in bytes. */
   readonly size: number;
   readonly blockSize: number;
-  /** Those with data. */
+  /** Blocks that contain data. */
   readonly blocks: readonly SnapshotBlock[];
 }
 
-/** A disk of 4 TiB that is full of data. */
+/** Limits for a disk of 4 TiB that is full of data. */
 const BLOCKS = { bounds: { entries: 2 ** 23, bytes: 2 ** 31 }, pageSizes: [10_000, 1000, undefined] };
 
 async function listBlocks(region: AwsRegion, SnapshotId: string, signal: AbortSignal): Promise<SnapshotDisk> {
@@ -338,7 +338,7 @@ async function readBlock(
     const { BlockData, Checksum } = await region.ebs.getSnapshotBlock(input, options);
     const bytes = Buffer.from((await BlockData?.transformToByteArray()) ?? []);
     if (createHash('sha256').update(bytes).digest('base64') === Checksum) return bytes;
-    const reason = `block ${BlockIndex} arrived with another checksum; build again`;
+    const reason = `block ${BlockIndex} arrived with a wrong checksum; run the build again`;
     throw cloudError('image-failed', `snapshot ${SnapshotId}`, reason);
   });
 }

@@ -4,10 +4,10 @@ import { unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import type { AwsRegion } from '../aws-session.ts';
 import type { AwsEntry } from '../aws-settings.ts';
 
-/** An instance as EC2 describes it. */
+/** An instance as described by EC2. */
 export type Ec2Instance = Instance;
 
-/** States by their names in EC2. Any other one means that a build cannot use the instance. */
+/** States by EC2 name. Any other state means that a build cannot use the instance. */
 const STATES: Readonly<Record<string, InstanceState>> = {
   pending: 'starting',
   running: 'running',
@@ -19,17 +19,17 @@ export function stateOf({ State: state }: Ec2Instance): InstanceState {
   return STATES[state?.Name ?? ''] ?? 'failed';
 }
 
-/** Whether it is terminated, or about to be. EC2 lists it for an hour. */
+/** Whether an instance is terminated or shutting down. EC2 still lists it for an hour. */
 export function isGone({ State: state }: Ec2Instance): boolean {
   return state?.Name === 'terminated' || state?.Name === 'shutting-down';
 }
 
-/** EC2's reason of a state, after a colon; empty if it gives none. */
+/** Formats EC2's reason for a state, after a colon. Empty if EC2 gives none. */
 export function reasonOf({ StateReason: reason }: Ec2Instance): string {
   return reason?.Message ? `: ${reason.Message}` : '';
 }
 
-/** Chooses the address for logins. */
+/** Chooses the login address. */
 export function addressOf(
   { PublicIpAddress: publicV4, PrivateIpAddress: privateV4, Ipv6Address: v6 }: Ec2Instance,
   { 'use-internal-ip': isInternal, 'public-ipv6': withV6 }: Pick<AwsEntry, 'use-internal-ip' | 'public-ipv6'>,
@@ -38,7 +38,7 @@ export function addressOf(
   return publicV4 ?? (withV6 ? v6 : undefined) ?? privateV4 ?? v6;
 }
 
-/** Lists instances, all pages of them. */
+/** Lists instances from all pages. */
 export async function listInstances(
   region: AwsRegion,
   query: DescribeInstancesRequest,
@@ -52,7 +52,7 @@ export async function listInstances(
   );
 }
 
-/** An instance by its id. Undefined if EC2 does not know it. */
+/** Returns an instance by id; undefined if EC2 does not know it. */
 export async function getInstance(
   region: AwsRegion,
   id: string,

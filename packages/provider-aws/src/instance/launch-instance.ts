@@ -13,17 +13,18 @@ import { type Ec2Instance, getInstance, reasonOf, stateOf } from './ec2-instance
 import { type InstanceSite, type LaunchRecord, launchTags } from './launches.ts';
 import { keepPasswordKey, newPasswordKey } from './windows-password.ts';
 
-/** MiB of an instance, if nothing else is asked for. */
+/** Default memory of an instance in MiB. */
 const DEFAULT_MEMORY = 2048;
 
-/** Seconds until AWS knows a new instance by its id everywhere. */
+/** Seconds until all of AWS knows a new instance by its id. */
 const LAG = 120;
 
 /**
- * Launches an instance and waits until it boots. Requests that create something are not aborted: a cleanup needs the ids
- * in their answers. Repeated by the SDK, they create nothing twice: the launch's name is their token.
+ * Launches an instance and waits until it boots. Requests that create something are not aborted, because a cleanup
+ * needs the ids in their responses. The launch name is their client token, so a request that the SDK repeats creates
+ * nothing twice.
  *
- * @returns the id of the instance
+ * @returns instance id
  * @throws ImageError `image-not-found`, `launch-failed`
  * @throws CloudError
  */
@@ -49,7 +50,7 @@ export async function launchInstance(
   return id;
 }
 
-/** Sends the request again as long as AWS does not know the new key pair everywhere. */
+/** Repeats the request while parts of AWS do not know the new key pair. */
 async function runInstance(
   { region, entry, interval }: InstanceSite,
   input: RunInstancesRequest,
@@ -70,7 +71,7 @@ async function runInstance(
   return await poll(run, { subject: `provider ${entry.name}: key pair`, timeout: LAG, interval, signal });
 }
 
-/** The AMI with this id, or the newest available one of this account with this name. */
+/** Finds the AMI with this id, or the newest available AMI of this account with this name. */
 async function baseImage(
   { region, entry }: InstanceSite,
   image: string,
@@ -87,7 +88,7 @@ async function baseImage(
   if (newest !== undefined) return newest;
   throw new ImageError(
     'image-not-found',
-    `provider ${entry.name}: ${region.name} has no available AMI with the id "${image}", and this account none with that name; correct the base image`,
+    `provider ${entry.name}: ${region.name} has no available AMI with the id "${image}", nor does this account have one with that name; correct the base image`,
   );
 }
 
@@ -98,16 +99,16 @@ function newestFirst(images: readonly Image[]): Image[] {
 }
 
 /**
- * Asks AWS whether the newest AMI of this account could be launched. It launches nothing.
+ * Checks with a dry run whether the newest AMI of this account could be launched.
  *
- * @returns the answer
+ * @returns message of the check
  * @throws CloudError with AWS's reason if not
  */
 export async function tryLaunch(site: InstanceSite, signal: AbortSignal): Promise<string> {
   const { region } = site;
   const query = { Owners: ['self'], Filters: [{ Name: 'state', Values: ['available'] }] };
   const [image] = newestFirst(await listImages(region, query, signal));
-  if (image === undefined) return 'could not be tried: this account has no AMI';
+  if (image === undefined) return 'cannot be checked: this account has no AMI';
   const InstanceType = (await instanceType(site, {}, image, signal)) as RunInstancesRequest['InstanceType'];
   const launch = { name: 'nodepool-builder-doctor', buildId: 'doctor', launchedAt: new Date(), port: 22 };
   const { ClientToken: _, ...rest } = launchInput(site, launch, {}, image);
@@ -120,7 +121,7 @@ export async function tryLaunch(site: InstanceSite, signal: AbortSignal): Promis
   return `AWS would launch AMI ${image.ImageId} on ${InstanceType}`;
 }
 
-/** The type of the settings, or the smallest one that fits. */
+/** Returns the configured instance type, or the smallest matching one. */
 async function instanceType(
   site: InstanceSite,
   { minRam, nameFilter }: Pick<LaunchRequest, 'minRam' | 'nameFilter'>,
@@ -134,7 +135,7 @@ async function instanceType(
   const Filters = Object.entries({
     'current-generation': 'true',
     'bare-metal': 'false',
-    hypervisor: 'nitro', // its console is never late, and it boots with UEFI
+    hypervisor: 'nitro', // Nitro instances have an up-to-date console log and can boot with UEFI.
     'supported-usage-class': 'on-demand',
     'supported-root-device-type': 'ebs',
     'processor-info.supported-architecture': architecture,
@@ -156,7 +157,7 @@ async function instanceType(
   );
 }
 
-/** The name of the smallest type without accelerators that has the memory. Ties are decided by the name. */
+/** Returns the name of the smallest type without accelerators that has enough memory. Breaks ties by name. */
 export function smallestType(types: readonly InstanceTypeInfo[], memory: number): string | undefined {
   const sizes = types
     .filter((type) => !type.GpuInfo && !type.FpgaInfo && !type.InferenceAcceleratorInfo && !type.NeuronInfo)
@@ -172,7 +173,9 @@ export function smallestType(types: readonly InstanceTypeInfo[], memory: number)
   return smallest?.name;
 }
 
-/** Imports the key of the login. Windows takes keys of RSA alone: for others, it gets one that encrypts its password. */
+/**
+ * Imports the login key. Windows accepts only RSA keys, so for other keys it imports one that encrypts the password.
+ */
 async function importKey(
   site: InstanceSite,
   launch: LaunchRecord,
@@ -202,7 +205,7 @@ async function importKeyPair(
   try {
     await region.call('ImportKeyPair', signal, (options) => region.ec2.importKeyPair(input, options));
   } catch (error) {
-    // The name is new: the SDK repeated a request whose answer was lost.
+    // The name is new, so the SDK has repeated a request whose response was lost.
     if (awsCode(error) !== 'InvalidKeyPair.Duplicate') throw error;
   }
 }
@@ -248,7 +251,10 @@ function launchInput(
   };
 }
 
-/** The volumes of an AMI, all of which go with the instance. A capture inherits the root volume of the settings. */
+/**
+ * Returns the volumes of an AMI, all of which are deleted with the instance. A capture inherits the configured root
+ * volume.
+ */
 function volumes(
   entry: InstanceSite['entry'],
   { BlockDeviceMappings: mappings = [], RootDeviceName: root }: Image,

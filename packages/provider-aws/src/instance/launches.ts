@@ -7,35 +7,35 @@ import type { AwsEntry } from '../aws-settings.ts';
 import { type Ec2Instance, isGone, listInstances } from './ec2-instance.ts';
 import { forgetPasswordKey } from './windows-password.ts';
 
-/** The region in which one provider launches instances for one builder. */
+/** Region in which one provider launches instances for one builder. */
 export interface InstanceSite {
   readonly region: AwsRegion;
   readonly entry: AwsEntry;
-  /** Digest of the owner and the provider. */
+  /** Digest of owner and provider. */
   readonly owner: string;
-  /** Default: the instances of all scopes. */
+  /** Scope of the instances. Default: all scopes. */
   readonly scope: string | undefined;
-  /** Seconds between two looks at something that is pending, at most. */
+  /** Max seconds between two polls of a pending resource. */
   readonly interval: number;
   readonly logger: Logger;
-  /** Directory for the keys with which passwords are decrypted. */
+  /** Directory for the keys that decrypt passwords. */
   readonly directory: string;
 }
 
-/** Tags of instances, their volumes and key pairs, and captured images. */
+/** Tags of instances, volumes, key pairs and captured images. */
 export const INSTANCE_TAGS = {
   owner: 'nodepool_builder_owner',
   scope: 'nodepool_builder_scope',
   launch: 'nodepool_builder_launch',
   /** TCP port of the login. */
   port: 'nodepool_builder_port',
-  /** ISO 8601. */
+  /** Launch time in ISO 8601. */
   launchedAt: 'nodepool_builder_launched_at',
-  /** Id of the instance that an image was captured of. */
+  /** Id of the captured instance. */
   capturedOf: 'nodepool_builder_instance',
 } as const;
 
-/** Record of a launch, in the tags of everything that belongs to it. */
+/** Record of a launch, stored in the tags of all its resources. */
 export interface LaunchRecord {
   /** Name of the key pair, and client token of the launch. */
   readonly name: string;
@@ -45,7 +45,7 @@ export interface LaunchRecord {
   readonly port: number;
 }
 
-/** Tags of everything that belongs to a builder. */
+/** Returns the tags of all resources of a builder. */
 export function ownerTags({ entry, owner, scope }: InstanceSite): Record<string, string> {
   return {
     [IMAGE_TAGS.provider]: entry.name,
@@ -54,7 +54,7 @@ export function ownerTags({ entry, owner, scope }: InstanceSite): Record<string,
   };
 }
 
-/** Tags of a launch. */
+/** Returns the tags of a launch. */
 export function launchTags(site: InstanceSite, launch: LaunchRecord): Record<string, string> {
   return {
     ...site.entry.tags,
@@ -67,7 +67,7 @@ export function launchTags(site: InstanceSite, launch: LaunchRecord): Record<str
   };
 }
 
-/** Filters for tags. */
+/** Builds filters for tags. */
 export function tagFilters(tags: Readonly<Record<string, string>>): { Name: string; Values: string[] }[] {
   return Object.entries(tags).map(([name, value]) => ({
     Name: `tag:${name}`,
@@ -78,14 +78,14 @@ export function tagFilters(tags: Readonly<Record<string, string>>): { Name: stri
 /** A launch with at least one resource in the cloud. */
 export interface FoundLaunch {
   readonly record: LaunchRecord;
-  /** Undefined if the launch has no instance. */
+  /** Id of the instance; undefined if the launch has none. */
   readonly instanceId: string | undefined;
 }
 
-/** Lists all launches of this builder for this provider by the tags of their resources. */
+/** Lists all launches of this builder for this provider, found by resource tags. */
 export async function findLaunches(site: InstanceSite, signal: AbortSignal): Promise<FoundLaunch[]> {
   const filters = tagFilters(ownerTags(site));
-  // In the reverse order of creation, so that a launch that goes on is found.
+  // Reverse order of creation, so that a running launch is always found.
   const instances = await listInstances(site.region, { Filters: filters }, signal);
   const keyPairs = await listKeyPairs(site, signal);
   const found = new Map<string, FoundLaunch>();
@@ -123,10 +123,10 @@ async function listKeyPairs(site: InstanceSite, signal: AbortSignal): Promise<re
 }
 
 /**
- * Terminates the instances of a launch, and deletes its key pair. An instance that is shutting down ends in any case: AWS
- * is not waited for.
+ * Terminates the instances of a launch and deletes its key pair. Does not wait for the termination, because an instance
+ * that is shutting down always ends.
  *
- * @param instanceId if it is known: a list may not have it yet
+ * @param instanceId if known, because a list may not contain the instance yet
  * @throws CloudError
  */
 export async function removeLaunch(

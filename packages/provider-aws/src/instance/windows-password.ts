@@ -7,11 +7,11 @@ import type { AwsRegion } from '../aws-session.ts';
 
 const BITS = 2048;
 
-/** A pair of keys with which a Windows of EC2 encrypts its password, and which only this host can decrypt. */
+/** A key pair for the password of a Windows instance in EC2: Windows encrypts it, and only this host can decrypt it. */
 export interface PasswordKey {
-  /** Line of `authorized_keys`. */
+  /** Public key as a line of `authorized_keys`. */
   readonly publicKey: string;
-  /** PEM. */
+  /** Private key in PEM format. */
   readonly privateKey: string;
 }
 
@@ -24,7 +24,7 @@ export async function newPasswordKey(): Promise<PasswordKey> {
   return { publicKey: `ssh-rsa ${wire.toString('base64')} nodepool-builder`, privateKey };
 }
 
-/** A positive number of RFC 4251. */
+/** Encodes a positive integer as in RFC 4251. */
 function wireInteger(base64url: string): Buffer {
   const bytes = Buffer.from(base64url, 'base64url');
   return (bytes[0] ?? 0) < 0x80 ? bytes : Buffer.concat([Buffer.of(0), bytes]);
@@ -36,7 +36,7 @@ function lengthOf(bytes: Buffer): Buffer {
   return length;
 }
 
-/** Keeps the private key of a launch in a file that only this user can read. */
+/** Stores the private key of a launch in a file that only this user can read. */
 export async function keepPasswordKey(directory: string, launch: string, privateKey: string): Promise<void> {
   await makeStateDirectory(directory);
   await writeDurably(fileOf(directory, launch), privateKey);
@@ -50,7 +50,10 @@ function fileOf(directory: string, launch: string): string {
   return join(directory, `${launch}.key`);
 }
 
-/** The administrator's password. Undefined before Windows has set it, and without the key of this launch. */
+/**
+ * Reads the administrator's password. Undefined until Windows has set it, and if this host does not have the key of
+ * this launch.
+ */
 export async function readPassword(
   { region, directory }: { readonly region: AwsRegion; readonly directory: string },
   launch: string,
@@ -63,7 +66,7 @@ export async function readPassword(
     region.ec2.getPasswordData({ InstanceId }, options),
   );
   if (data.trim() === '') return undefined;
-  // Not all releases of Node decrypt with the padding of PKCS #1: 0, 2, bytes that are not 0, 0, the password.
+  // Not all Node releases can decrypt with PKCS #1 padding. The padding is 0, 2, nonzero bytes, 0, then the password.
   const padded = privateDecrypt({ key, padding: constants.RSA_NO_PADDING }, Buffer.from(data, 'base64'));
   return padded.subarray(padded.indexOf(0, 2) + 1).toString();
 }
