@@ -1,13 +1,14 @@
 import { HttpAgent } from '@nodepool-builder/image-builder/module-kit';
 
-/** A policy in the pipelines of the SDK. */
+/** A policy in the SDK's request pipeline. */
 export interface AgentPolicy {
   readonly name: string;
   sendRequest<Q extends object, A>(request: Q, next: (request: Q) => Promise<A>): Promise<A>;
 }
 
 /**
- * Creates the policy that sends all requests of a client by an {@link HttpAgent}, in place of the SDK's own proxies.
+ * Creates the policy that sends all requests of a client with an {@link HttpAgent} instead of the SDK's own proxy
+ * support.
  *
  * @param onFailure called with the error of a request without a response
  */

@@ -6,16 +6,18 @@ import {
   remedyFor,
 } from '@nodepool-builder/image-builder/module-kit';
 
-/** Members of the errors that the SDK throws. */
+/** Members of SDK errors. */
 interface SdkError extends Error {
   readonly code?: unknown;
   readonly statusCode?: unknown;
 }
 
-/** Microsoft Entra ID did not answer, or could not: the credentials may be good. */
+/**
+ * Errors which mean that Microsoft Entra ID did not respond or was unavailable, although the credentials may be valid.
+ */
 const ENTRA_FAILED = /\b(?:network_error|endpoints_resolution_error|server_error|temporarily_unavailable)\b/;
 
-/** Begins the message of an operation that failed after its request was accepted. */
+/** Start of the message of an operation that failed after its request was accepted. */
 const OPERATION_FAILED = 'The long-running operation has failed. ';
 
 /** Errors of `@azure/identity`. */
@@ -26,7 +28,7 @@ const IDENTITY_ERRORS: ReadonlySet<string> = new Set([
   'CredentialUnavailableError',
 ]);
 
-/** Codes of Azure that say more than the status. */
+/** Azure error codes that are more specific than the HTTP status. */
 const BY_CODE: Readonly<Record<string, CloudErrorCode>> = {
   AuthorizationFailed: 'forbidden',
   LinkedAuthorizationFailed: 'forbidden',
@@ -38,7 +40,7 @@ const BY_CODE: Readonly<Record<string, CloudErrorCode>> = {
   ResourceNotFound: 'not-found',
 };
 
-/** Protections that only somebody else has set: the provider sets none. */
+/** Remedies for protections that the provider itself never sets. */
 const PROTECTIONS: RemedyTable = [
   [/ScopeLocked|scope\(s\) are locked/, 'remove the lock, which az lock list shows, if nobody needs it'],
   [
@@ -52,7 +54,7 @@ const PROTECTIONS: RemedyTable = [
 ];
 
 /**
- * Converts an error of the SDK. The SDK's error is not the cause of the result: it has the request, with its secrets.
+ * Converts an SDK error. Does not keep it as the cause, because it contains the request with its secrets.
  *
  * @param subject what failed: `provider azure: creation of disk d`
  */
@@ -85,12 +87,12 @@ function isQuota(text: string): boolean {
   return /quota/i.test(text);
 }
 
-/** The blob service adds lines with the request and the time. */
+/** Returns the first paragraph of a message. The blob service appends lines with the request and the time. */
 function firstParagraph(text: string): string {
   return text.split('\nRequestId:')[0]?.trim() ?? text;
 }
 
-/** Access to a disk is a URL with a signature. */
+/** Masks URLs with a signature, which grant access to a disk. */
 export function withoutSecrets(text: string): string {
   return text
     .replaceAll(/([?&](?:sig|se|sp|si|sv|st|spr)=)[^&\s"']+/gi, '$1…')

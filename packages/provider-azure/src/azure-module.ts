@@ -5,7 +5,7 @@ import { AZURE_SETTINGS } from './azure-settings.ts';
 import { CLOUD_IMAGE_KEYS } from './cloud-image-keys.ts';
 import { createCredential, readServicePrincipal } from './credentials.ts';
 
-/** What the host adds to an entry. */
+/** Context that the host adds to an entry. */
 interface Host {
   readonly subscription: string;
 }
@@ -17,7 +17,7 @@ export const AZURE_MODULE: ProviderModule<typeof AZURE_SETTINGS, Host> = {
   *check(entry) {
     const fault = entry.endpoint === undefined ? undefined : endpointFault(entry.endpoint);
     if (fault !== undefined) {
-      yield { pointer: '/endpoint', reason: fault, remedy: 'write a URL with https' };
+      yield { pointer: '/endpoint', reason: fault, remedy: 'use an https URL' };
     }
     if (entry['gallery-name'] === undefined && entry['target-regions'] !== undefined) {
       yield {
@@ -33,7 +33,7 @@ export const AZURE_MODULE: ProviderModule<typeof AZURE_SETTINGS, Host> = {
     const subscription =
       textOf(entry['subscription-id']) ?? principal?.subscriptionId ?? env.AZURE_SUBSCRIPTION_ID;
     if (subscription === undefined || subscription === '') {
-      throw new Error('there is no subscription: set subscription-id');
+      throw new Error('no subscription is configured; set subscription-id');
     }
     return { prepared: { subscription }, imageType: 'raw' };
   },
@@ -63,7 +63,7 @@ export const AZURE_MODULE: ProviderModule<typeof AZURE_SETTINGS, Host> = {
   },
 };
 
-/** A scalar as text; undefined if it is empty. */
+/** Converts a scalar to text; undefined if it is empty. */
 function textOf(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value);
   return typeof value === 'string' && value !== '' ? value : undefined;

@@ -20,19 +20,19 @@ import { UploadDisks } from './upload-disks.ts';
 
 export interface AzureProviderOptions extends CloudImagesOptions<AzureEntry> {
   readonly account: () => Promise<AzureAccount>;
-  /** Seconds between two queries for an operation or an image, unless Azure asks for another time. Default 2. */
+  /** Seconds between two polls of an operation or an image, unless Azure requests another interval. Default 2. */
   readonly pollInterval?: number | undefined;
   readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
 }
 
-/** An upload that has begun. It is needed where a list does not show the upload's disk or image yet. */
+/** Record of an upload that has started. It is needed while a list does not show the upload's disk or image yet. */
 const RECORD = {
   type: 'object',
   required: ['upload-id', 'disk'],
   properties: {
     'upload-id': { type: 'string' },
-    disk: { type: 'string', description: 'Name of its disk.' },
-    image: { type: 'string', description: 'Id of its image, if it is known before.' },
+    disk: { type: 'string', description: "Name of the upload's disk." },
+    image: { type: 'string', description: "Id of the upload's image, if known in advance." },
   },
 } as const;
 
@@ -42,13 +42,13 @@ interface Cloud {
 }
 
 /**
- * A provider that stores images in Azure, as managed images or as versions in a gallery. The external id is that of
- * Resource Manager.
+ * A provider that stores images in Azure, as managed images or as versions in a gallery. The external id is the
+ * Resource Manager id.
  */
 export class AzureProvider extends CloudImages<AzureEntry, StoredImage, typeof RECORD> {
   protected override readonly listsMayLag = true;
   readonly #options: AzureProviderOptions;
-  /** Ids of images that this process made, by the upload: a list may not show them yet. */
+  /** Ids of images that this process created, by upload id. A list may not show them yet. */
   readonly #made = new Map<string, string>();
   #cloud: Promise<Cloud> | undefined;
 
@@ -91,7 +91,7 @@ export class AzureProvider extends CloudImages<AzureEntry, StoredImage, typeof R
   }
 
   protected async makeImage(running: CloudUpload): Promise<UploadResult> {
-    running.cleanUp = async () => {}; // a disk that is left serves the next attempt
+    running.cleanUp = async () => {}; // The next attempt resumes on a remaining disk.
     const { request, signal } = running;
     const { uploadId } = request;
     const { images, disks } = await this.#open();
@@ -126,7 +126,7 @@ export class AzureProvider extends CloudImages<AzureEntry, StoredImage, typeof R
   protected override async removeUpload(uploadId: string, signal: AbortSignal): Promise<void> {
     const { images, disks } = await this.#open();
     const record = await this.records.read(uploadId);
-    const listed = (await images.list(signal).catch(unlessAbsent)) ?? []; // there may be no such gallery
+    const listed = (await images.list(signal).catch(unlessAbsent)) ?? []; // The gallery may not exist.
     const own = listed.filter((image) => isOf(image, this.name, uploadId)).map(({ id }) => id);
     const ids = [...own, this.#made.get(uploadId), record?.image].flatMap((id) => id?.toLowerCase() ?? []);
     for (const id of new Set(ids)) {
@@ -154,14 +154,14 @@ export class AzureProvider extends CloudImages<AzureEntry, StoredImage, typeof R
     yield* diagnoseAzure({ entry: this.entry, account }, options);
   }
 
-  /** Removes the disk of a name if it is of this upload. */
+  /** Removes the disk with this name if it belongs to this upload. */
   async #removeDisk(name: string, uploadId: string, signal: AbortSignal): Promise<void> {
     const { disks } = await this.#open();
     const disk = await disks.get(name, signal);
     if (disk !== undefined && isOf(disk, this.name, uploadId)) await disks.delete(disk, signal);
   }
 
-  /** After a failure, the next call reads the credentials again. */
+  /** Opens the session. After a failure, the next call reads the credentials again. */
   async #open(): Promise<Cloud> {
     this.#cloud ??= this.#connect();
     try {

@@ -16,7 +16,7 @@ import { checkResponse } from './check-response.ts';
 /** One of the national clouds. */
 export type AzureCloudName = 'public' | 'china' | 'us-government';
 
-/** Resource Manager of each cloud. */
+/** Resource Manager URL of each cloud. */
 const ENDPOINTS: Readonly<Record<AzureCloudName, string>> = {
   public: 'https://management.azure.com',
   china: 'https://management.chinacloudapi.cn',
@@ -27,9 +27,9 @@ const ENDPOINTS: Readonly<Record<AzureCloudName, string>> = {
 export interface AzureAccount {
   readonly subscription: string;
   readonly resourceGroup: string;
-  /** Default: the public cloud. */
+  /** National cloud. Default: the public cloud. */
   readonly cloud?: AzureCloudName | undefined;
-  /** URL of Resource Manager instead of the cloud's. Plain HTTP is accepted on the loopback interface only. */
+  /** Resource Manager URL that replaces the cloud's URL. Plain HTTP is accepted on the loopback interface only. */
   readonly endpoint?: string | undefined;
   readonly credential: () => Promise<TokenCredential>;
 }
@@ -37,32 +37,32 @@ export interface AzureAccount {
 export interface SessionOptions {
   /** `providers[].name`, for errors. */
   readonly name: string;
-  /** Retries of a request that failed with a passing error. Default 5. */
+  /** Max retries of a request after a transient error. Default 5. */
   readonly retries?: number;
-  /** Seconds between two questions for an operation, unless Azure asks for another time. Default 2. */
+  /** Seconds between two polls of an operation, unless Azure requests another interval. Default 2. */
   readonly pollInterval?: number | undefined;
-  /** Called when Azure refuses the credentials: they may have been replaced. */
+  /** Called when Azure rejects the credentials, because they may have been replaced. */
   readonly onRefused?: () => void;
-  /** Receives the duration of a request or operation, in milliseconds. */
+  /** Called with the duration of a request or operation, in milliseconds. */
   readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
 }
 
-/** Options of a call of the SDK. */
+/** Options of an SDK call. */
 export interface CallOptions {
   readonly abortSignal: AbortSignal;
-  /** Milliseconds between two questions for an operation, unless Azure asks for another time. */
+  /** Milliseconds between two polls of an operation, unless Azure requests another interval. */
   readonly updateIntervalInMs: number;
 }
 
-/** A list of the SDK. */
+/** A paged list of the SDK. */
 interface PagedList<T> {
   byPage(settings: { readonly continuationToken?: string }): AsyncIterableIterator<T[]>;
 }
 
-/** Seconds until a request without a time limit of its own is given up. */
+/** Default time limit of a request, in seconds. */
 const REQUEST_TIMEOUT = 180;
 
-/** Calls Resource Manager, and gives its errors a code. */
+/** Calls Resource Manager and converts errors to CloudError. */
 export class AzureSession {
   readonly account: AzureAccount;
   readonly name: string;
@@ -83,7 +83,7 @@ export class AzureSession {
     this.#credential = credential;
   }
 
-  /** Sends no request. @throws CloudError `auth-failed` for credentials that cannot be used */
+  /** Opens a session without sending a request. @throws CloudError `auth-failed` for credentials that cannot be used */
   static async open(account: AzureAccount, options: SessionOptions): Promise<AzureSession> {
     const { ComputeManagementClient: Client } = await import('@azure/arm-compute');
     const subject = `provider ${options.name}: credentials`;
@@ -106,13 +106,13 @@ export class AzureSession {
           : []),
       ],
     };
-    // Without a credential, as the SDK sends tokens only by TLS.
+    // Without a credential, because the SDK only sends tokens over TLS.
     const own = isPlain ? (undefined as unknown as TokenCredential) : credential;
     const client = new Client(own, account.subscription, clientOptions);
     return new AzureSession(account, options, client, credential);
   }
 
-  /** Begins the ids of the resources of Microsoft.Compute in a resource group. */
+  /** Returns the id prefix of Microsoft.Compute resources in a resource group. */
   scope(resourceGroup: string = this.account.resourceGroup): string {
     const { subscription } = this.account;
     return `/subscriptions/${subscription}/resourceGroups/${resourceGroup}/providers/Microsoft.Compute`;
@@ -141,7 +141,7 @@ export class AzureSession {
           signal,
           (abortSignal) => work(this.#client, { abortSignal, updateIntervalInMs: pollInterval * 1000 }),
           () => {
-            throw cloudError('image-timeout', subject, `no end after ${seconds} s`);
+            throw cloudError('image-timeout', subject, `not finished after ${seconds} s`);
           },
         ),
       );
@@ -155,7 +155,7 @@ export class AzureSession {
     }
   }
 
-  /** Lists everything, one request of the SDK for each page. */
+  /** Lists all items, with one SDK request per page. */
   async list<T>(
     request: string,
     signal: AbortSignal,
@@ -169,9 +169,9 @@ export class AzureSession {
           const { value } = await pages(client, options).byPage(settings).next();
           return value as T[] & { readonly continuationToken?: string };
         } catch (error) {
-          // The SDK reads the list before it checks that there is one.
+          // The SDK accesses the list before it checks whether it exists.
           if (!(error instanceof TypeError)) throw error;
-          throw cloudError('invalid-answer', subject, 'the response lacks the list');
+          throw cloudError('invalid-answer', subject, 'the response does not contain the list');
         }
       });
       return { entries: page, next: page.continuationToken };
@@ -179,7 +179,7 @@ export class AzureSession {
   }
 
   /**
-   * What the credentials may do in the resource group, by the roles that they have.
+   * Lists what the credentials may do in the resource group, according to their roles.
    *
    * @throws CloudError
    */
@@ -198,7 +198,7 @@ export class AzureSession {
     });
   }
 
-  /** Gets a token, to see whether the credentials are good. @returns the time of its expiry */
+  /** Requests a token to check the credentials. @returns its expiry time */
   async authenticate(signal: AbortSignal): Promise<Date> {
     return await this.call('credentials', signal, async () => {
       const token = await this.#credential.getToken(scopeOf(this.account), { abortSignal: signal });
@@ -207,7 +207,7 @@ export class AzureSession {
   }
 }
 
-/** Actions of a role, which may have wildcards. */
+/** Actions of a role, possibly with wildcards. */
 export interface Permission {
   readonly actions?: readonly string[];
   readonly notActions?: readonly string[];
@@ -222,7 +222,7 @@ function endpointOf({ endpoint, cloud = 'public' }: AzureAccount): string {
   return (endpoint ?? ENDPOINTS[cloud]).replace(/\/$/, '');
 }
 
-/** Names the service that a token is for: Resource Manager of the cloud. */
+/** Returns the token scope for the cloud's Resource Manager. */
 function scopeOf({ cloud = 'public' }: AzureAccount): string {
   return `${ENDPOINTS[cloud]}/.default`;
 }
@@ -231,7 +231,7 @@ interface PlainRequest {
   readonly headers: { set(name: string, value: string): void };
 }
 
-/** Adds the token to requests by plain HTTP. */
+/** Adds the token to plain HTTP requests. */
 function plainTokens(
   credential: TokenCredential,
   scope: string,
@@ -249,7 +249,7 @@ function plainTokens(
   };
 }
 
-/** Why an endpoint is refused; undefined if it is fine. */
+/** Describes why an endpoint is rejected; undefined if it is valid. */
 export function endpointFault(endpoint: string): string | undefined {
   const url = URL.parse(endpoint);
   if (url === null || !/^https?:$/.test(url.protocol)) return 'is not a URL';

@@ -1,7 +1,7 @@
 import type { ObjectSchema, ProviderEntry } from '@nodepool-builder/image-builder';
 import { CREDENTIAL_KINDS } from './credentials.ts';
 
-/** Type of text that YAML may read as a number. */
+/** JSON schema type of a text that YAML may parse as a number. */
 const SCALAR = ['string', 'number', 'null'] as const;
 
 /** Keys of an entry of `providers` with `type: azure`. */
@@ -14,18 +14,17 @@ export const AZURE_SETTINGS = {
       type: 'string',
       minLength: 1,
       description: 'Name of the resource group for disks and images. It must exist.',
-      $comment: 'name the resource group',
+      $comment: 'set it to the resource group',
     },
     location: {
       type: 'string',
       minLength: 1,
-      description: 'Region of disks and images: `westeurope`.',
-      $comment: 'name the region, such as westeurope',
+      description: 'Region of disks and images, such as `westeurope`.',
+      $comment: 'set it to the region, such as westeurope',
     },
     'subscription-id': {
       type: SCALAR,
-      description:
-        'Id of the subscription. Default: the id in the file `auth-path`, or `AZURE_SUBSCRIPTION_ID`.',
+      description: 'Subscription id. Default: the id in the file `auth-path`, or `AZURE_SUBSCRIPTION_ID`.',
     },
     'auth-path': {
       type: 'string',
@@ -39,18 +38,18 @@ export const AZURE_SETTINGS = {
       enum: CREDENTIAL_KINDS,
       default: 'default',
       description:
-        'Source of the token. `default` tries environment variables, workload identity, managed identity, and the ' +
-        'tools of a developer, in this order.',
+        'Source of the token. `default` tries environment variables, workload identity, managed identity and ' +
+        'developer tools, in this order.',
     },
     'azure-client-id': {
       type: SCALAR,
       description: 'Client id of a user-assigned managed identity, or of a workload identity.',
     },
-    'azure-tenant-id': { type: SCALAR, description: 'Id of the tenant, where a credential needs one.' },
+    'azure-tenant-id': { type: SCALAR, description: 'Tenant id, for credentials that need one.' },
     'azure-cloud': {
       enum: ['public', 'china', 'us-government'],
       default: 'public',
-      description: 'One of the national clouds.',
+      description: 'National cloud.',
     },
     endpoint: {
       type: 'string',
@@ -61,7 +60,7 @@ export const AZURE_SETTINGS = {
       type: 'string',
       minLength: 1,
       description:
-        'Gallery of the resource group for the images: each name has a definition, and each upload is a version. ' +
+        'Gallery in the resource group for the images: each name has a definition, and each upload is a version. ' +
         'Default: managed images.',
     },
     'target-regions': {
@@ -74,17 +73,17 @@ export const AZURE_SETTINGS = {
       minimum: 1,
       default: 1,
       description:
-        'With `gallery-name`: copies in each region. About 20 machines can start from one at a time.',
+        'With `gallery-name`: copies per region. About 20 machines can start from one copy at a time.',
     },
     'azure-disk-type': {
       enum: ['Standard_LRS', 'StandardSSD_LRS', 'StandardSSD_ZRS', 'Premium_LRS', 'Premium_ZRS'],
       default: 'Standard_LRS',
-      description: 'Storage of the disk that takes an upload, and of a managed image.',
+      description: 'Storage type of the upload disk and of a managed image.',
     },
     'hyper-v-generation': {
       enum: ['V1', 'V2'],
       default: 'V2',
-      description: 'Firmware that the image boots with: `V1` is BIOS, `V2` is UEFI.',
+      description: 'Firmware that boots the image: `V1` is BIOS, `V2` is UEFI.',
     },
     'zone-resilient': {
       type: 'boolean',

@@ -1,13 +1,13 @@
 import { atOrigin, cloudError, responseMeter } from '@nodepool-builder/image-builder/module-kit';
 
-/** The part of a request of the SDK that the policy reads and changes. */
+/** Part of an SDK request that the policy reads and changes. */
 interface PolicyRequest {
   url: string;
   abortSignal?: { readonly aborted: boolean };
   onDownloadProgress?: (progress: { readonly loadedBytes: number }) => void;
 }
 
-/** The part of a response that the policy reads. */
+/** Part of a response that the policy reads. */
 interface PolicyResponse {
   readonly status: number;
   readonly bodyAsText?: string | null;
@@ -23,9 +23,9 @@ interface Policy {
 }
 
 /**
- * Creates the policy that refuses every response that Resource Manager never sends, such as the page of a proxy. It also
- * limits what the SDK reads into memory. Links in responses, such as that to the next page, are requested at the endpoint:
- * requests have a token.
+ * Creates a policy that rejects any response that does not come from Resource Manager, such as a proxy's page. It also
+ * limits how much the SDK reads into memory. Links in responses, such as the link to the next page, are requested from
+ * the configured endpoint, because requests contain a token.
  */
 export function checkResponse(subject: string, endpoint: string): Policy {
   return {
@@ -46,7 +46,7 @@ export function checkResponse(subject: string, endpoint: string): Policy {
         meter.add(body?.length ?? 0);
         const isSuccess = status >= 200 && status < 300;
         if (!isSuccess || !body || /^\s*\{/.test(body)) return response;
-        throw cloudError('invalid-answer', subject, 'the response is not JSON of Resource Manager');
+        throw cloudError('invalid-answer', subject, 'the response is not JSON from Resource Manager');
       } catch (error) {
         if (!tooLong.signal.aborted) throw error;
         throw cloudError('response-too-large', subject, meter.reason);

@@ -8,10 +8,10 @@ import {
 
 const TEXT = { type: ['string', 'number', 'null'] } as const;
 
-/** Keys of nodepool for images that this software cannot look for: those of other publishers. */
+/** nodepool keys for images of other publishers, which cannot be searched. */
 const FOREIGN: readonly string[] = ['community-gallery-image', 'image-reference'];
 
-/** Keys with which nodepool's driver chooses an image. */
+/** Keys that select an image in nodepool's driver. */
 export const CLOUD_IMAGE_KEYS: CloudImageKeys = {
   properties: {
     'image-filter': {
@@ -22,7 +22,7 @@ export const CLOUD_IMAGE_KEYS: CloudImageKeys = {
         location: { ...TEXT, description: 'Region of the image.' },
         tags: { type: ['object', 'null'], description: 'Tags of the image.' },
       },
-      description: "nodepool's filter of images of the resource group. The newest build that matches wins.",
+      description: "nodepool's filter for images of the resource group. The newest matching build wins.",
     },
     'shared-gallery-image': {
       type: ['object', 'null'],
@@ -36,17 +36,17 @@ export const CLOUD_IMAGE_KEYS: CloudImageKeys = {
     },
     'community-gallery-image': {
       type: ['object', 'null'],
-      description: 'An image of a community gallery, for launchers alone.',
+      description: 'A community gallery image, for launchers only.',
     },
     'image-reference': {
       type: ['object', 'null'],
-      description: 'An image of the marketplace, for launchers alone.',
+      description: 'A marketplace image, for launchers only.',
     },
   },
   filters(image) {
     const foreign = FOREIGN.find((key) => image[key] != null);
     if (foreign !== undefined) {
-      const reason = `${foreign} names an image of another publisher, which no filter finds; write its image-id`;
+      const reason = `${foreign} refers to another publisher's image, which filters cannot find; set its image-id`;
       throw new ImageError('invalid-filter', reason);
     }
     const { location, name, tags } = membersOf(image, 'image-filter');
@@ -85,10 +85,13 @@ function textOf(value: unknown): string | undefined {
     : undefined;
 }
 
-/** nodepool compares names, in which Azure allows no wildcard. */
+/**
+ * Checks that a name contains no wildcard. nodepool compares names literally, and Azure does not allow wildcards in
+ * them.
+ */
 function literal(name: unknown): string | undefined {
   const text = textOf(name);
   if (text === undefined || !/[*?]/.test(text)) return text;
-  const reason = `image-filter.name is "${text}", but nodepool has no wildcards; write image-filters`;
+  const reason = `image-filter.name is "${text}", but nodepool does not support wildcards; use image-filters`;
   throw new ImageError('invalid-filter', reason);
 }

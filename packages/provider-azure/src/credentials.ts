@@ -4,7 +4,7 @@ import { cloudError, JsonReader } from '@nodepool-builder/image-builder/module-k
 import { type AgentPolicy, agentPolicy } from './agent-policy.ts';
 import type { AzureCloudName } from './azure-session.ts';
 
-/** Sources of a token, by the value of `azure-credential`. */
+/** Token sources: values of `azure-credential`. */
 export const CREDENTIAL_KINDS = [
   'default',
   'environment',
@@ -17,15 +17,15 @@ export const CREDENTIAL_KINDS = [
 
 export interface CredentialSettings {
   readonly kind: (typeof CREDENTIAL_KINDS)[number];
-  /** Absolute path of a file with a service principal, in place of {@link kind}. */
+  /** Absolute path of a service principal file, which replaces {@link kind}. */
   readonly authPath?: string | undefined;
   readonly tenantId?: string | undefined;
-  /** Of the user-assigned managed identity, or of the workload identity. */
+  /** Client id of the user-assigned managed identity or of the workload identity. */
   readonly clientId?: string | undefined;
   readonly cloud: AzureCloudName;
 }
 
-/** Microsoft Entra ID of each cloud. */
+/** Microsoft Entra ID authority of each cloud. */
 const AUTHORITIES: Readonly<Record<AzureCloudName, string>> = {
   public: 'https://login.microsoftonline.com',
   china: 'https://login.chinacloudapi.cn',
@@ -34,7 +34,7 @@ const AUTHORITIES: Readonly<Record<AzureCloudName, string>> = {
 
 const TEXT = { type: 'string', minLength: 1 } as const;
 
-/** The file of `az ad sp create-for-rbac`, with and without `--json-auth`. */
+/** File written by `az ad sp create-for-rbac`, with and without `--json-auth`. */
 const AUTH_FILE = new JsonReader({
   type: 'object',
   properties: {
@@ -59,7 +59,7 @@ export interface ServicePrincipal {
   readonly subscriptionId?: string | undefined;
 }
 
-/** Reads `auth-path`. @throws Error that quotes nothing of the file */
+/** Reads `auth-path`. @throws Error that does not quote the file */
 export async function readServicePrincipal(path: string): Promise<ServicePrincipal> {
   try {
     const file = AUTH_FILE.parse(await readFile(path, 'utf8'));
@@ -73,7 +73,7 @@ export async function readServicePrincipal(path: string): Promise<ServicePrincip
   }
 }
 
-/** Creates a credential of `@azure/identity`. It sends no request. @throws CloudError, Error */
+/** Creates a credential of `@azure/identity`, without sending a request. @throws CloudError, Error */
 export async function createCredential(settings: CredentialSettings): Promise<TokenCredential> {
   let failure: unknown;
   const policy = agentPolicy((error) => {
@@ -83,7 +83,7 @@ export async function createCredential(settings: CredentialSettings): Promise<To
   return {
     getToken: async (...request) =>
       await credential.getToken(...request).catch((error: unknown) => {
-        // The SDK names only the kind of such a failure.
+        // The SDK reports only the kind of a network error.
         throw /\bnetwork_error\b/.test(String(error)) ? (failure ?? error) : error;
       }),
   };

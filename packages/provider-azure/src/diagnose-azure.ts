@@ -8,14 +8,14 @@ interface DiagnosisOptions {
   readonly account: () => Promise<AzureAccount>;
 }
 
-/** Part of a quota from which on it is nearly used up. */
+/** Share of a quota from which it counts as nearly used up. */
 const NEARLY_FULL = 0.9;
 
 const DISKS = 'Microsoft.Compute/disks';
 const IMAGES = 'Microsoft.Compute/images';
 const GALLERIES = 'Microsoft.Compute/galleries';
 
-/** Actions that uploads need. */
+/** Actions that uploads require. */
 const DISK_ACTIONS = ['read', 'write', 'delete', 'beginGetAccess/action', 'endGetAccess/action'].map(
   (action) => `${DISKS}/${action}`,
 );
@@ -31,7 +31,7 @@ const GALLERY_ACTIONS = [
   `${GALLERIES}/images/versions/delete`,
 ];
 
-/** Quotas of disks, by the beginning of the storage's name. */
+/** Disk quotas, by the prefix of the storage type. */
 const QUOTAS: readonly (readonly [storage: string, quota: string])[] = [
   ['StandardSSD_LRS', 'StandardSSDDiskCount'],
   ['StandardSSD_ZRS', 'StandardSSDZRSDiskCount'],
@@ -40,7 +40,7 @@ const QUOTAS: readonly (readonly [storage: string, quota: string])[] = [
   ['Standard_LRS', 'StandardDiskCount'],
 ];
 
-/** Checks credentials, permissions, the resource group or gallery, and the quota of disks. It retries nothing. */
+/** Checks credentials, permissions, the resource group or gallery, and disk quotas, without retries. */
 export async function* diagnoseAzure(
   { entry, account }: DiagnosisOptions,
   options: CheckOptions,
@@ -81,13 +81,13 @@ async function checkPermissions(
   const lacking = needed.filter((action) => !answer.value.some((permission) => permits(permission, action)));
   const { resourceGroup } = session.account;
   if (lacking.length === 0) {
-    return { subject, status: 'ok', message: `the roles in resource group ${resourceGroup} suffice` };
+    return { subject, status: 'ok', message: `the roles in resource group ${resourceGroup} are sufficient` };
   }
   return {
     subject,
     status: 'problem',
     message: `the roles in resource group ${resourceGroup} lack ${lacking.join(', ')}`,
-    remedy: 'give the identity the role of docs/azure.md',
+    remedy: 'give the identity the role described in docs/azure.md',
   };
 }
 
@@ -118,7 +118,7 @@ async function checkTarget(
     }
   });
   if (answer.problem) return answer.problem;
-  const message = gallery === undefined ? `resource group ${resourceGroup} lists them` : 'it exists';
+  const message = gallery === undefined ? `resource group ${resourceGroup} lists its images` : 'it exists';
   return { subject, status: 'ok', message };
 }
 
@@ -141,9 +141,9 @@ async function checkQuota(
   });
   if (answer.problem) return answer.problem;
   if (answer.value === undefined) {
-    // Uploads need no permission outside of the resource group.
-    const remedy = 'for this check, give Microsoft.Compute/locations/usages/read in the subscription';
-    return { subject, status: 'warning', message: 'the credentials may not read it', remedy };
+    // Uploads need no permission outside the resource group.
+    const remedy = 'for this check, grant Microsoft.Compute/locations/usages/read in the subscription';
+    return { subject, status: 'warning', message: 'the credentials may not read the quota', remedy };
   }
   const wanted = QUOTAS.find(([storage]) => storage === diskType)?.[1];
   const found = answer.value.find(({ name }) => name?.value === wanted);
@@ -151,6 +151,6 @@ async function checkQuota(
   const { currentValue, limit } = found;
   const message = `${currentValue} of ${limit} disks of ${diskType} in ${location}`;
   if (currentValue < NEARLY_FULL * limit) return { subject, status: 'ok', message };
-  const remedy = 'delete disks that are not needed, or ask for a larger quota';
+  const remedy = 'delete disks that are not needed, or request a larger quota';
   return { subject, status: currentValue >= limit ? 'problem' : 'warning', message, remedy };
 }

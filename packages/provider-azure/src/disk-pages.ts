@@ -10,31 +10,31 @@ import { agentPolicy } from './agent-policy.ts';
 import { azureError } from './azure-error.ts';
 import { FOOTER_SIZE } from './fixed-vhd.ts';
 
-/** Bytes of a block: the most that one request takes. */
+/** Size of a block in bytes: the max size of one request. */
 const BLOCK = 4 * 1_048_576;
 
-/** Blocks in memory, and requests at a time. */
+/** Max blocks in memory and concurrent requests. */
 const CONCURRENCY = 8;
 
-/** Bytes of a page. */
+/** Size of a page in bytes. */
 const PAGE = 512;
 
-/** Retries of a request for pages by the SDK. Its own time limit for a try is one of the server alone. */
+/** SDK retries of a page request. The SDK's own time limit for a try applies only to the server. */
 const RETRIES = { maxTries: 6, retryDelayInMs: 500, maxRetryDelayInMs: 20_000 };
 
 export interface PagesOptions {
-  /** For errors: `provider azure: upload of image debian-1`. */
+  /** Subject of errors: `provider azure: upload of image debian-1`. */
   readonly subject: string;
   /** Grants access to the disk. @returns the URL of its pages, which is a secret */
   readonly grant: () => Promise<string>;
   readonly limit: Pick<BandwidthLimit, 'take'> | undefined;
   readonly signal: AbortSignal;
-  /** Seconds until a request without an answer is repeated. Default 180. */
+  /** Seconds after which a request without a response is repeated. Default 180. */
   readonly answerTimeout?: number;
   readonly onProgress: (progress: { readonly done: number; readonly total: number }) => void;
 }
 
-/** The pages of one disk. Access that has expired is granted again. */
+/** Pages of one disk. Access is granted again after it has expired. */
 export class DiskPages {
   readonly #options: PagesOptions;
   #client: Promise<PageBlobClient>;
@@ -42,16 +42,16 @@ export class DiskPages {
   constructor(options: PagesOptions) {
     this.#options = options;
     this.#client = this.#open();
-    this.#client.catch(() => {}); // the first request reports it
+    this.#client.catch(() => {}); // The first request reports this error.
   }
 
   /**
-   * Sends a raw image whose zeros need not be sent, and at last the footer.
+   * Sends a raw image without its zeros, then the footer.
    *
-   * @param path of the image
-   * @param length of the image, in bytes: what follows in the file is not sent
-   * @param size of the disk without its footer
-   * @param isResumed whether the disk may have pages already
+   * @param path image file
+   * @param length image size in bytes: the rest of the file is not sent
+   * @param size disk size without the footer
+   * @param isResumed whether the disk may already contain pages
    */
   async send(path: string, length: number, size: number, footer: Buffer, isResumed: boolean): Promise<void> {
     const { limit, signal, onProgress } = this.#options;
@@ -74,7 +74,7 @@ export class DiskPages {
     await this.#put(footer, size);
   }
 
-  /** Blocks that an earlier attempt has sent completely. */
+  /** Finds the blocks that an earlier attempt has sent completely. */
   async #blocksThere(size: number): Promise<ReadonlySet<number>> {
     const blocks = new Set<number>();
     await this.#call(async (client, abortSignal) => {
@@ -94,7 +94,10 @@ export class DiskPages {
     });
   }
 
-  /** Runs a request. If access has expired, it is granted again once, and replaced as often as other requests do that. */
+  /**
+   * Runs a request. If access has expired, it is granted again once. If other requests have renewed access meanwhile,
+   * the request is repeated.
+   */
   async #call(work: (client: PageBlobClient, signal: AbortSignal) => Promise<void>): Promise<void> {
     const { subject, signal } = this.#options;
     try {
@@ -139,7 +142,7 @@ export class DiskPages {
           return await next(request);
         } catch (error) {
           if (signal.aborted || !timeout.aborted) throw error;
-          throw new RestError(`no answer after ${seconds} s`, { code: 'ETIMEDOUT' });
+          throw new RestError(`no response after ${seconds} s`, { code: 'ETIMEDOUT' });
         }
       },
     };

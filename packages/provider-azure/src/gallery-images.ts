@@ -18,7 +18,7 @@ interface Place {
   readonly version: string;
 }
 
-/** Versions of image definitions in a gallery. Each name under `providers[].images` has a definition. */
+/** Versions of image definitions in a gallery. Each name under `providers[].images` has its own definition. */
 export class GalleryImages implements ImageStore {
   readonly #session: AzureSession;
   readonly #entry: AzureEntry;
@@ -135,7 +135,7 @@ export class GalleryImages implements ImageStore {
     return found.map(stored);
   }
 
-  /** Creates the image definition, unless it exists. It stays when its last version goes. */
+  /** Creates the image definition if it does not exist. It remains after its last version is deleted. */
   async prepare(plan: ImagePlan, signal: AbortSignal): Promise<void> {
     const { location, 'hyper-v-generation': hyperVGeneration, tags } = this.#entry;
     const { resourceGroup } = this.#session.account;
@@ -169,7 +169,7 @@ export class GalleryImages implements ImageStore {
     );
   }
 
-  /** The version of the upload; the next one if another upload has it. */
+  /** Returns the version for the upload, or the next one if another upload uses it. */
   async #freeVersion(plan: ImagePlan, { createdAt }: SourceDisk, signal: AbortSignal): Promise<string> {
     const wanted = versionOf(plan, plan.request.builtAt ?? createdAt);
     const [major, minor, patch = ''] = wanted.split('.');
@@ -190,15 +190,15 @@ export class GalleryImages implements ImageStore {
   }
 }
 
-/** Azure takes letters and digits at both ends. */
+/** Returns the name of the image definition. Azure requires letters or digits at both ends. */
 function definitionOf({ request }: ImagePlan): string {
   const name = request.imageName.replaceAll(/[^A-Za-z0-9_.-]/g, '-').slice(0, 80);
   return /[A-Za-z0-9](?:.*[A-Za-z0-9])?/.exec(name)?.[0] ?? 'image';
 }
 
 /**
- * Version of an upload. A newer build has a higher one, because a machine without a version gets the highest. The patch
- * is the second of the day with four digits of the upload's key.
+ * Computes the version of an upload. A newer build gets a higher version, because a machine without a version gets the
+ * highest one. The patch number is the second of the day and four digits from the upload's key.
  */
 function versionOf({ key }: ImagePlan, builtAt: Date): string {
   const [year, month, day] = [builtAt.getUTCFullYear(), builtAt.getUTCMonth() + 1, builtAt.getUTCDate()];

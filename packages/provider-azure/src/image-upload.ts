@@ -17,7 +17,7 @@ import { diskSize, FOOTER_SIZE, vhdFooter } from './fixed-vhd.ts';
 import { type ImagePlan, type ImageStore, isOf, type StoredImage } from './stored-image.ts';
 import { isOpen, type UploadDisk, type UploadDisks } from './upload-disks.ts';
 
-/** States in which an image will be complete soon. */
+/** States in which an image will soon be complete. */
 const SETTLING: readonly string[] = ['Creating', 'Updating', 'Migrating'];
 
 export interface ImageUpload extends CloudUpload {
@@ -27,27 +27,26 @@ export interface ImageUpload extends CloudUpload {
   readonly images: ImageStore;
   readonly disks: UploadDisks;
   /**
-   * Name of the disk of an earlier attempt, which a list may not show yet. Without checksums each attempt has a disk of its
-   * own.
+   * Name of an earlier attempt's disk, which a list may not show yet. Without checksums, each attempt has its own disk.
    */
   readonly earlierDisk: string | undefined;
-  /** Stores the name of the disk before it is created, and removes that of an earlier attempt. */
+  /** Records the name of the disk before it is created. The record replaces that of an earlier attempt. */
   readonly record: (disk: string) => Promise<void>;
-  /** Seconds between two queries for such an image. */
+  /** Seconds between two polls of an image that is being created. */
   readonly pollInterval: number;
 }
 
 /**
- * Uploads an image: a disk takes the bytes, an image is made of the disk, and the disk is deleted. The names of both come
- * from the upload, so that any process finds what an earlier attempt left, and finishes it.
+ * Uploads an image: sends the bytes to a disk, creates an image from the disk, and deletes the disk. The names of both
+ * are derived from the upload, so any process can find and finish an earlier attempt.
  *
- * @returns the id of the image
+ * @returns image id
  */
 export async function uploadImage(upload: ImageUpload): Promise<string> {
   const { request } = upload.plan;
   const { path, format } = request.file;
   if (format !== 'raw' && format !== 'vhd-fixed') {
-    const reason = `provider ${upload.entry.name}: Azure takes raw and vhd-fixed, not ${format}; set image-type: raw`;
+    const reason = `provider ${upload.entry.name}: Azure accepts raw and vhd-fixed, not ${format}; set image-type: raw`;
     throw new ImageError('format-unavailable', reason);
   }
   const before = await fileState(path);
@@ -62,7 +61,8 @@ export async function uploadImage(upload: ImageUpload): Promise<string> {
     return await sendImage(upload, name, length, before);
   } catch (error) {
     if (upload.signal.aborted || isTimeout(error)) throw error;
-    // Azure may create the image although its answer was lost, and another process may have finished the same upload.
+    // Azure may have created the image although its response was lost, or another process may have finished the same
+    // upload.
     const other = await settledImage(upload).catch(() => undefined);
     if (other === undefined) throw error;
     await removeDisks(upload, name);
@@ -93,7 +93,7 @@ async function sendImage(upload: ImageUpload, name: string, length: number, befo
     }
     await disks.revoke(disk.name, signal);
   } catch (error) {
-    // What is there serves the next attempt, unless none can succeed with it.
+    // The next attempt can resume from the existing resources, unless it would fail as well.
     const isOfUse = signal.aborted || (error instanceof CloudError && error.retriable);
     if (!isOfUse) upload.cleanUp = async (cleanup) => disks.delete(disk, cleanup);
     throw error;
@@ -113,7 +113,7 @@ async function sendImage(upload: ImageUpload, name: string, length: number, befo
 }
 
 /**
- * Another process with the same upload may have replaced the disk by one that is not complete.
+ * Checks that no other process with the same upload has replaced the disk with an incomplete one.
  *
  * @throws CloudError `conflict`
  */
@@ -123,7 +123,7 @@ async function refuseOther({ subject, disks, signal }: ImageUpload, disk: Upload
   throw cloudError('conflict', subject, `another process has replaced disk ${disk.name}`);
 }
 
-/** The complete image of the upload. Waits for one that is being created, and deletes one that failed. */
+/** Returns the complete image of the upload. Waits for one that is being created, and deletes one that failed. */
 async function settledImage(upload: ImageUpload, disk?: UploadDisk): Promise<StoredImage | undefined> {
   const { plan, images, signal, entry, subject, pollInterval: interval } = upload;
   const timeout = entry['image-import-timeout'];
@@ -133,7 +133,7 @@ async function settledImage(upload: ImageUpload, disk?: UploadDisk): Promise<Sto
     last = image;
     if (image === undefined) return { image };
     if (!isOf(image, entry.name, plan.request.uploadId)) {
-      const reason = `${image.id} exists, and is not of this upload; delete or rename it`;
+      const reason = `${image.id} exists, but it does not belong to this upload; delete or rename it`;
       throw cloudError('conflict', subject, reason);
     }
     if (image.state === 'Succeeded') return { image };
@@ -145,7 +145,7 @@ async function settledImage(upload: ImageUpload, disk?: UploadDisk): Promise<Sto
   return (await poll(look, { timeout, interval, signal, onTimeout })).image;
 }
 
-/** The disk for the pages: that of an earlier attempt with the same bytes, else a new one. */
+/** Returns the disk for the pages: an earlier attempt's disk with the same bytes, else a new one. */
 async function openDisk(upload: ImageUpload, name: string, size: number): Promise<UploadDisk> {
   const { plan, disks, signal } = upload;
   const { checksums } = plan.request.file;
@@ -156,7 +156,7 @@ async function openDisk(upload: ImageUpload, name: string, size: number): Promis
       known.size === size &&
       readImageTags(known.tags)?.checksums?.sha256 === checksums?.sha256
     ) {
-      // One that another process has just begun to create is created once more, which waits for it.
+      // If another process has just started to create the disk, creating it again waits for it.
       if (known.creation === 'Succeeded') return known;
     } else {
       await disks.delete(known, signal);
@@ -170,8 +170,8 @@ async function openDisk(upload: ImageUpload, name: string, size: number): Promis
 }
 
 /**
- * Name of the disk for the bytes of the file. No other attempt has the same one if others run the same upload, or without
- * checksums.
+ * Returns the disk name for the bytes of the file. The name is unique per attempt if other processes run the same
+ * upload, or without checksums.
  */
 function diskName({ key, request }: ImagePlan): string {
   const content = request.shared === true ? undefined : request.file.checksums?.sha256;
@@ -181,7 +181,7 @@ function diskName({ key, request }: ImagePlan): string {
 /**
  * Removes all disks of the upload.
  *
- * @param name of one that a list may not show yet
+ * @param name name of a disk that a list may not show yet
  */
 async function removeDisks({ plan, disks, signal }: ImageUpload, name?: string): Promise<void> {
   const unlisted = name === undefined ? undefined : await disks.get(name, signal);
@@ -189,7 +189,10 @@ async function removeDisks({ plan, disks, signal }: ImageUpload, name?: string):
   for (const disk of await disks.list(signal, plan.request.uploadId)) await disks.delete(disk, signal);
 }
 
-/** Removes a failed image and its disk. An image that Azure still creates needs its disk: the next attempt waits for it. */
+/**
+ * Removes a failed image and its disk. Keeps the disk of an image that Azure is still creating; the next attempt waits
+ * for it.
+ */
 async function removeFailure(
   { plan, images, disks, entry }: ImageUpload,
   disk: UploadDisk,

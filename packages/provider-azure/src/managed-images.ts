@@ -11,7 +11,7 @@ import {
   type StoredImage,
 } from './stored-image.ts';
 
-/** Managed images of a resource group. The name of each contains a digest of its upload. */
+/** Managed images of a resource group. Each name contains a digest of the upload id. */
 export class ManagedImages implements ImageStore {
   readonly #session: AzureSession;
   readonly #entry: AzureEntry;

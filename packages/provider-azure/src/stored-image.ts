@@ -9,69 +9,69 @@ import {
 } from '@nodepool-builder/image-builder/module-kit';
 import type { AzureEntry } from './azure-settings.ts';
 
-/** Tag with the time of an upload: managed images have no time of creation. */
+/** Tag with the time of an upload, because managed images have no creation time. */
 const UPLOADED_AT = 'nodepool_upload_time';
 
-/** Tag with the name that the upload asked for: a version has none of its own. */
+/** Tag with the requested image name, because a version has no name. */
 const NAME = 'nodepool_external_name';
 
 /** A managed image, or a version of an image definition. */
 export interface StoredImage {
-  /** Id of Resource Manager. */
+  /** Resource Manager id. */
   readonly id: string;
-  /** Undefined for a version, which has a number. */
+  /** Name of a managed image. Undefined for a version, which has a number instead. */
   readonly name: string | undefined;
   readonly location: string;
   readonly resourceGroup: string;
   /** `Succeeded`, `Creating`, `Failed` and so on. */
   readonly state: string;
   readonly tags: Readonly<Record<string, string>>;
-  /** In Azure's spelling. */
+  /** Architecture in Azure spelling. */
   readonly architecture?: string | undefined;
-  /** What else filters can ask for. */
+  /** Further properties for filters. */
   readonly properties?: Readonly<Record<string, string>>;
-  /** Time that Azure knows, where it knows one. */
+  /** Creation time, if Azure knows it. */
   readonly createdAt?: Date | undefined;
-  /** Whether Azure no longer chooses it as the latest one: it is excluded, or past the end of its life. */
+  /** Whether Azure no longer selects the image as the latest one, because it is excluded or past its end of life. */
   readonly isRetired?: boolean;
 }
 
-/** An upload, with all that its image gets. */
+/** An upload with all properties of its image. */
 export interface ImagePlan {
   readonly request: UploadRequest;
-  /** Name that the upload asks for. */
+  /** Requested image name. */
   readonly name: string;
-  /** Digest of provider and upload id, which the names of its resources contain. */
+  /** Digest of provider and upload id, which is part of the names of its resources. */
   readonly key: string;
   readonly tags: Readonly<Record<string, string>>;
   readonly osType: 'Linux' | 'Windows';
   readonly architecture: 'x64' | 'Arm64' | undefined;
 }
 
-/** Place where images are stored. */
+/** Storage for images. */
 export interface ImageStore {
-  /** Id that the image of an upload will have; undefined where it depends on more than the upload. */
+  /** Id that the image of an upload will have; undefined if it does not depend on the upload alone. */
   idOf(plan: ImagePlan): string | undefined;
   /**
-   * Finds the image of an upload, in whatever state.
+   * Finds the image of an upload, in any state.
    *
-   * @param disk of an earlier attempt, if one is left
+   * @param disk disk of an earlier attempt, if it still exists
    */
   find(plan: ImagePlan, signal: AbortSignal, disk?: SourceDisk): Promise<StoredImage | undefined>;
-  /** Creates what the image of an upload needs, before its bytes travel. The call is idempotent. */
+  /** Creates prerequisites of an upload's image before its bytes are sent. Idempotent. */
   prepare(plan: ImagePlan, signal: AbortSignal): Promise<void>;
   /**
-   * Creates the image of an upload, and waits for it.
+   * Creates the image of an upload and waits for it.
    *
-   * @param disk its source
-   * @returns its id
+   * @param disk source of the image
+   * @returns image id
    */
   create(plan: ImagePlan, disk: SourceDisk, signal: AbortSignal): Promise<string>;
-  /** Undefined if it does not exist, or if the id is not that of an image. */
+  /** Returns an image. Undefined if it does not exist, or if the id does not belong to an image. */
   get(id: string, signal: AbortSignal): Promise<StoredImage | undefined>;
-  /** Lists all images of a resource group. Default: that of the provider. */
+  /** Lists all images of a resource group. Default: the provider's resource group. */
   list(signal: AbortSignal, resourceGroup?: string): Promise<readonly StoredImage[]>;
-  /** Deletes an image and waits for the end. A missing image is not an error. */
+  /** Deletes an image and waits until it is gone. A missing image is not an error. */
   delete(id: string, signal: AbortSignal): Promise<void>;
 }
 
@@ -80,15 +80,17 @@ export interface SourceDisk {
   readonly createdAt: Date;
 }
 
-/** Digest of an upload of a provider: names that contain it are never those of another upload. */
+/** Returns a digest of a provider's upload. Names that contain it never belong to another upload. */
 export function uploadKey(provider: string, uploadId: string): string {
   return createHash('sha256').update(`${provider}\0${uploadId}`).digest('hex').slice(0, 24);
 }
 
-/** Longest name of a managed image. */
+/** Max length of a managed image name. */
 const LONGEST_NAME = 80;
 
-/** Name of an image in Azure: the requested one, with what Azure refuses replaced, and a part of the upload's key. */
+/**
+ * Returns the image name in Azure: the requested name, with invalid characters replaced, and part of the upload's key.
+ */
 export function imageNameOf({ name, key }: ImagePlan): string {
   const end = `-${key.slice(0, 8)}`;
   const permitted = name.replaceAll(/[^A-Za-z0-9_.-]/g, '-');
@@ -103,7 +105,7 @@ const ARCHITECTURES: Readonly<Record<string, 'x64' | 'Arm64'>> = {
   aarch64: 'Arm64',
 };
 
-/** @throws CloudError `bad-request` for metadata that cannot be tags */
+/** @throws CloudError `bad-request` for metadata that cannot be stored as tags */
 export function planImage(
   { name: provider, tags: common }: AzureEntry,
   { request, name, tags: own, subject }: CloudUpload,
@@ -135,13 +137,16 @@ function tagFault(name: string, value: string): string | undefined {
   return value.length > 256 ? 'its value has more than 256 characters' : undefined;
 }
 
-/** Whether an image carries the tags of an upload of this provider. */
+/** Whether an image has the tags of this provider's upload. */
 export function isOf(image: Pick<StoredImage, 'tags'>, provider: string, uploadId?: string): boolean {
   const tagged = readImageTags(image.tags);
   return tagged?.provider === provider && (uploadId === undefined || tagged.uploadId === uploadId);
 }
 
-/** Describes an image. Azure knows `West Europe` and `westeurope` as one: they are spelled as in the filter. */
+/**
+ * Describes an image. Azure treats `West Europe` and `westeurope` as the same region, so the result uses the spelling
+ * of the filter.
+ */
 export function describeImage(image: StoredImage, { properties }: ImageFilter = {}): CloudImage<StoredImage> {
   const { id, name, state, tags, isRetired = false } = image;
   const spelled = (key: string, value: string): string =>
@@ -171,7 +176,7 @@ function plain(name: string): string {
   return name.toLowerCase().replaceAll(' ', '');
 }
 
-/** Parts of the id of a resource of Microsoft.Compute; undefined for another text. */
+/** Parses the id of a Microsoft.Compute resource; undefined for any other text. */
 export function parseId(id: string): { resourceGroup: string; path: readonly string[] } | undefined {
   const match =
     /^\/subscriptions\/[^/]+\/resourceGroups\/(?<group>[^/]+)\/providers\/Microsoft\.Compute\/(?<path>.+)$/i;

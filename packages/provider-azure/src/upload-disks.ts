@@ -10,7 +10,7 @@ import type { AzureEntry } from './azure-settings.ts';
 import { FOOTER_SIZE } from './fixed-vhd.ts';
 import { type ImagePlan, isOf, type SourceDisk } from './stored-image.ts';
 
-/** Seconds for which a disk accepts pages once access was granted. */
+/** Seconds for which a disk accepts pages after access was granted. */
 const ACCESS_TIME = 86_400;
 
 /** States of a disk that accepts pages. */
@@ -22,15 +22,15 @@ export interface UploadDisk extends SourceDisk {
   readonly tags: Readonly<Record<string, string>>;
   /** `ActiveUpload`, `Unattached` and so on. */
   readonly state: string;
-  /** Tells it from a later disk of the same name. */
+  /** Distinguishes the disk from a later disk of the same name. */
   readonly uniqueId: string;
-  /** Bytes without the footer. */
+  /** Size in bytes without the footer. */
   readonly size: number;
-  /** Of its creation: `Succeeded`, `Creating`, `Failed` and so on. */
+  /** Creation state: `Succeeded`, `Creating`, `Failed` and so on. */
   readonly creation: string;
 }
 
-/** The managed disks that take the bytes of uploads. An image is made of each, and then it is deleted. */
+/** Managed disks that receive the bytes of uploads. Each disk is deleted after an image was created from it. */
 export class UploadDisks {
   readonly #session: AzureSession;
   readonly #entry: AzureEntry;
@@ -48,7 +48,7 @@ export class UploadDisks {
     return disk && uploadDisk(disk);
   }
 
-  /** Lists the disks of uploads of this provider. */
+  /** Lists the upload disks of this provider. */
   async list(signal: AbortSignal, uploadId?: string): Promise<UploadDisk[]> {
     const { resourceGroup } = this.#session.account;
     const found = await this.#session.list('list of disks', signal, ({ disks }, options) =>
@@ -72,7 +72,7 @@ export class UploadDisks {
     }));
   }
 
-  /** Creates a disk that accepts pages. The call is idempotent. */
+  /** Creates a disk that accepts pages. Idempotent. */
   async create(name: string, size: number, plan: ImagePlan, signal: AbortSignal): Promise<UploadDisk> {
     const { location, 'azure-disk-type': storage, 'hyper-v-generation': hyperVGeneration } = this.#entry;
     const { resourceGroup } = this.#session.account;
@@ -94,7 +94,7 @@ export class UploadDisks {
     return uploadDisk(created);
   }
 
-  /** @returns the URL for its pages, which is a secret */
+  /** @returns the URL for the pages, which is a secret */
   async grant(name: string, signal: AbortSignal): Promise<string> {
     const { resourceGroup } = this.#session.account;
     const request = `grant of access to disk ${name}`;
@@ -111,10 +111,14 @@ export class UploadDisks {
       this.#entry['image-import-timeout'],
     );
     if (url !== undefined) return url;
-    throw cloudError('image-failed', `provider ${this.#session.name}: ${request}`, 'the answer has no URL');
+    throw cloudError(
+      'image-failed',
+      `provider ${this.#session.name}: ${request}`,
+      'the response does not contain a URL',
+    );
   }
 
-  /** Ends access. After that the disk is complete. */
+  /** Revokes access, which completes the disk. */
   async revoke(name: string, signal: AbortSignal): Promise<void> {
     const { resourceGroup } = this.#session.account;
     await this.#session.call(
@@ -125,12 +129,12 @@ export class UploadDisks {
     );
   }
 
-  /** Deletes a disk, after the end of access to it. A missing disk is not an error. */
+  /** Revokes access to a disk, then deletes it. A missing disk is not an error. */
   async delete(disk: Pick<UploadDisk, 'name' | 'state'>, signal: AbortSignal): Promise<void> {
     try {
       await this.#delete(disk, signal);
     } catch (error) {
-      // Azure documents no error for operations on a disk that another process deletes at the same time.
+      // Azure documents no error for operations on a disk that another process is deleting.
       const isGone = await this.get(disk.name, signal).then(
         (found) => found === undefined,
         () => false,

@@ -47,7 +47,7 @@ test('the key image-reference is rejected, as other publishers’ images in Azur
   const reference = { publisher: 'Debian', offer: 'debian-12', sku: '12', version: 'latest' };
   assert.throws(
     () => filters({ 'image-reference': reference }),
-    /image-reference names an image of another publisher/,
+    /image-reference refers to another publisher's image/,
   );
   assert.throws(() => filters({ 'image-filter': { name: 'debian-*' } }), /no wildcards/);
 });
