@@ -3,7 +3,9 @@ import { attempt, CloudError } from '@nodepool-builder/image-builder/module-kit'
 import type { GceClients, GceSession } from './gce-session.ts';
 import type { GceEntry } from './gce-settings.ts';
 
-/** Permissions in the project. Families come from `meta` of an image, too, so `deprecate` is always one of them. */
+/**
+ * Required permissions in the project. Always includes `deprecate`, because `meta` of an image may also set a family.
+ */
 const PROJECT_PERMISSIONS = [
   'compute.globalOperations.get',
   'compute.images.create',
@@ -14,7 +16,7 @@ const PROJECT_PERMISSIONS = [
   'compute.images.setLabels',
 ];
 
-/** Permissions in the bucket. */
+/** Required permissions in the bucket. */
 const BUCKET_PERMISSIONS = [
   'storage.objects.create',
   'storage.objects.delete',
@@ -22,7 +24,7 @@ const BUCKET_PERMISSIONS = [
   'storage.objects.list',
 ];
 
-/** Part of a quota from which on it is nearly used up. */
+/** Share of a quota from which it counts as nearly used up. */
 const NEARLY_FULL = 0.9;
 
 const REMEDY = 'add them to a role of the service account';
@@ -30,12 +32,12 @@ const REMEDY = 'add them to a role of the service account';
 interface Diagnosis {
   readonly session: GceSession;
   readonly entry: GceEntry;
-  /** URL of Compute Engine and of the Resource Manager. Default: those of Google. */
+  /** URL of Compute Engine and of the Resource Manager. Default: Google's URLs. */
   readonly endpoint: string | undefined;
   readonly signal: AbortSignal;
 }
 
-/** Checks credentials, permissions, bucket and quota. It changes nothing. */
+/** Checks credentials, permissions, bucket and quota without changing anything. */
 export async function* diagnoseGce(diagnosis: Diagnosis): AsyncGenerator<CheckResult> {
   const { session, entry, signal } = diagnosis;
   const subject = `credentials of provider ${entry.name}`;
@@ -49,7 +51,7 @@ export async function* diagnoseGce(diagnosis: Diagnosis): AsyncGenerator<CheckRe
     yield opened.problem;
     return;
   }
-  yield { subject, status: 'ok', message: `Compute Engine accepts them in the project ${opened.value}` };
+  yield { subject, status: 'ok', message: `Compute Engine accepts them in project ${opened.value}` };
   yield await checkProject(diagnosis);
   const { 'bucket-name': bucket } = entry;
   if (bucket !== undefined) yield await checkBucket(diagnosis, bucket);
@@ -71,7 +73,7 @@ async function checkProject(diagnosis: Diagnosis): Promise<CheckResult> {
     return compare(subject, PROJECT_PERMISSIONS, granted);
   } catch (error) {
     if (!(error instanceof CloudError)) throw error;
-    const message = `cannot be asked: ${error.message}`;
+    const message = `cannot be queried: ${error.message}`;
     const remedy = 'enable the API cloudresourcemanager.googleapis.com in the project';
     return { subject, status: 'warning', message, remedy };
   }
@@ -79,7 +81,7 @@ async function checkProject(diagnosis: Diagnosis): Promise<CheckResult> {
 
 async function checkBucket({ session, entry, signal }: Diagnosis, bucket: string): Promise<CheckResult> {
   const subject = `bucket ${bucket} of provider ${entry.name}`;
-  const remedy = 'create it, or name another one in bucket-name';
+  const remedy = 'create it, or set bucket-name to another bucket';
   const answer = await attempt(
     subject,
     signal,
@@ -93,7 +95,7 @@ async function checkBucket({ session, entry, signal }: Diagnosis, bucket: string
   return answer.problem ?? compare(subject, BUCKET_PERMISSIONS, answer.value);
 }
 
-/** @returns undefined if the quota is not to be seen: no upload needs the permission for that */
+/** @returns undefined if the credentials may not read the quota, because uploads do not require this permission */
 async function checkQuota(diagnosis: Diagnosis): Promise<CheckResult | undefined> {
   const { session, entry, endpoint, signal } = diagnosis;
   const subject = `quota of images of provider ${entry.name}`;
@@ -108,7 +110,12 @@ async function checkQuota(diagnosis: Diagnosis): Promise<CheckResult | undefined
     const message = `${usage} of ${limit} are used`;
     if (usage < limit * NEARLY_FULL) return { subject, status: 'ok', message };
     const status = usage < limit ? 'warning' : 'problem';
-    return { subject, status, message, remedy: 'delete images, or ask Google for a higher quota IMAGES' };
+    return {
+      subject,
+      status,
+      message,
+      remedy: 'delete images, or request a higher quota IMAGES from Google',
+    };
   } catch (error) {
     if (error instanceof CloudError) return undefined;
     throw error;
@@ -121,7 +128,7 @@ function compare(subject: string, wanted: readonly string[], granted: readonly s
   return { subject, status: 'problem', message: `missing: ${missing.join(', ')}`, remedy: REMEDY };
 }
 
-/** Sends a request that the clients have no method for. */
+/** Sends a request for which the clients have no method. */
 async function ask<T>(
   { storage }: GceClients,
   signal: AbortSignal,

@@ -21,20 +21,20 @@ type GaxiosOptions = gaxios.GaxiosOptions;
 type GaxiosOptionsPrepared = gaxios.GaxiosOptionsPrepared;
 type GaxiosResponse<T> = gaxios.GaxiosResponse<T>;
 
-/** Address of the token endpoint in the library, which ignores `token_uri` of a key. */
+/** Token endpoint of the library, which ignores the key's `token_uri`. */
 const TOKEN_ENDPOINT = 'https://oauth2.googleapis.com/token';
 
-/** Time limit of a request for a token, in milliseconds. */
+/** Time limit of a token request, in milliseconds. */
 const TOKEN_TIME = 60_000;
 
-/** Time limit of a request of the upload of an object, which has at most 8 MiB, in milliseconds. */
+/** Time limit of one object upload request, which sends up to 8 MiB, in milliseconds. */
 const CHUNK_TIME = 300_000;
 
 const TRANSPORT = { transporterOptions: { timeout: TOKEN_TIME } };
 
 const SCOPES = ['https://www.googleapis.com/auth/cloud-platform'];
 
-/** Types of credentials that this class leaves to the library. */
+/** Credential types that this class leaves to the library. */
 const OF_LIBRARY: ReadonlySet<string> = new Set([
   'impersonated_service_account',
   'external_account_authorized_user',
@@ -42,8 +42,8 @@ const OF_LIBRARY: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Credentials of a file, or the application default credentials. The library would use what it has read as long as the
- * process runs; this class reads a file again once it has changed, also between two requests of an upload.
+ * Credentials from a file, or the application default credentials. The library would use what it has read for the
+ * lifetime of the process. This class reads a file again once it has changed, even between two requests of an upload.
  */
 export class GceCredentials extends GoogleAuth {
   readonly #path: string | undefined;
@@ -52,7 +52,7 @@ export class GceCredentials extends GoogleAuth {
   #version: string | undefined;
   #reading: Promise<void> | undefined;
 
-  /** @param subject what an error is about: `provider gce` */
+  /** @param subject subject of errors: `provider gce` */
   constructor(path: string | undefined, options: GoogleAuthOptions = {}, subject = 'Compute Engine') {
     super({ ...options, scopes: SCOPES });
     this.#path = path;
@@ -77,7 +77,7 @@ export class GceCredentials extends GoogleAuth {
     return await super.request<T>({ timeout: CHUNK_TIME, ...options });
   }
 
-  /** Refuses a response that is not JSON, such as the page of a proxy, and limits what the SDK reads into memory. */
+  /** Rejects a response that is not JSON, such as a proxy's page, and limits how much the SDK reads into memory. */
   override async fetch<T>(...args: Parameters<AuthClient['fetch']>): Promise<GaxiosResponse<T>> {
     await this.#renewToken();
     const meter = responseMeter(this.#subject);
@@ -86,7 +86,7 @@ export class GceCredentials extends GoogleAuth {
     const arrayBuffer = async (): Promise<Uint8Array> => {
       const body = await readBounded((stream ?? []) as unknown as AsyncIterable<Uint8Array>, meter);
       if (!isSuccess || status === 204 || /^\s*\{/.test(body.toString('latin1', 0, 100))) return body;
-      throw cloudError('invalid-answer', this.#subject, 'the response is not JSON of Compute Engine');
+      throw cloudError('invalid-answer', this.#subject, 'the response is not JSON from Compute Engine');
     };
     return Object.assign(response, { arrayBuffer });
   }
@@ -97,12 +97,15 @@ export class GceCredentials extends GoogleAuth {
     if (this.#path === undefined) this.cachedCredential = null;
   }
 
-  /** Gets a token if there is none. Nothing is missing in the project because its token endpoint is. */
+  /**
+   * Requests a token if there is none. Converts a 404 from the token endpoint, so that it does not look like a missing
+   * resource.
+   */
   async #renewToken(): Promise<void> {
     const client = await this.getClient();
     await client.getAccessToken().catch((error: Error & { readonly status?: number }) => {
       if (error.status !== 404) throw error;
-      const reason = `the server of tokens responds with status 404: ${error.message}`;
+      const reason = `the token server responds with status 404: ${error.message}`;
       throw cloudError('auth-failed', this.#subject, reason);
     });
   }
@@ -114,12 +117,12 @@ export class GceCredentials extends GoogleAuth {
       this.cachedCredential = await this.#clientOf(path);
       this.#version = version;
     } catch (error) {
-      // While the file is being replaced, the earlier credentials stay in use.
+      // The earlier credentials stay in use while the file is being replaced.
       if (this.cachedCredential === null) throw error;
     }
   }
 
-  /** The kinds that the library itself would read, without its warnings. */
+  /** Creates a client for the credential types that the library itself reads, without its warnings. */
   async #clientOf(path: string): Promise<AuthClient> {
     const file = parseCredentials(path, await readFile(path, 'utf8').catch((error: unknown) => error));
     const { type, client_email: email, private_key: key, credential_source: source } = file;
@@ -146,12 +149,12 @@ export class GceCredentials extends GoogleAuth {
       // The library's constructors for them print warnings, which this method of its default credentials does not.
       // oxlint-disable-next-line no-underscore-dangle -- it is the name in the library
       return await this._getApplicationCredentialsFromFilePath(path).catch((error: unknown) => {
-        // A message of JSON.parse would quote the file.
+        // A JSON.parse message would quote the file.
         const reason = error instanceof SyntaxError ? 'it is not JSON' : (error as Error).message;
         throw cloudError('bad-request', 'credentials', `"${path}" cannot be used: ${reason}`);
       });
     }
-    const reason = `"${path}" has credentials of the type "${type}" or lacks a part of them; use a key of a service account, or workload identity federation`;
+    const reason = `"${path}" contains credentials of type "${type}" or is incomplete; use a service account key, or workload identity federation`;
     throw cloudError('bad-request', 'credentials', reason);
   }
 }
@@ -169,7 +172,7 @@ interface CredentialsFile {
   readonly credential_source?: { readonly environment_id?: string; readonly executable?: object };
 }
 
-/** Sends requests for a token to another endpoint. */
+/** Redirects token requests to another endpoint. */
 function redirectTo(endpoint: URL): (request: GaxiosOptionsPrepared) => Promise<GaxiosOptionsPrepared> {
   return async (request) => {
     if (request.url.href === TOKEN_ENDPOINT) request.url = endpoint;
@@ -177,13 +180,16 @@ function redirectTo(endpoint: URL): (request: GaxiosOptionsPrepared) => Promise<
   };
 }
 
-/** Changes with each write to a file, and when another one takes its place. Undefined if it cannot be found. */
+/**
+ * Returns a value that changes with each write to a file, and when the file is replaced. Undefined if the file cannot
+ * be found.
+ */
 async function versionOf(path: string): Promise<string | undefined> {
   const found = await stat(path, { bigint: true }).catch(() => undefined);
   return found && `${found.ino} ${found.size} ${found.mtimeNs} ${found.ctimeNs}`;
 }
 
-/** An error never quotes the file, which contains secrets. */
+/** Parses a credentials file. Errors never quote the file, which contains secrets. */
 function parseCredentials(path: string, text: unknown): CredentialsFile {
   if (typeof text !== 'string') {
     const { message } = Object(text) as Error;

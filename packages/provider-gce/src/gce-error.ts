@@ -13,19 +13,19 @@ import {
 type Operation = protos.google.cloud.compute.v1.IOperation;
 type OperationFailure = protos.google.cloud.compute.v1.IErrors;
 
-/** Reasons of Google that mean more than their HTTP status. */
+/** Google's error reasons that are more specific than their HTTP status. */
 const REASONS: readonly (readonly [pattern: RegExp, code: CloudErrorCode])[] = [
   [/rate.?limit.?exceeded|operation.?rate.?exceeded|RESOURCE_EXHAUSTED/i, 'rate-limited'],
   [/quota/i, 'quota-exceeded'],
 ];
 
-/** Reasons in the list of errors of an operation. */
+/** Reasons in the error list of an operation. */
 const OPERATION_REASONS: typeof REASONS = [...REASONS, [/permission|forbidden|access.?denied/i, 'forbidden']];
 
-/** Codes of a failed operation that has several reasons: the first of them is its code. */
+/** Priority of the codes if an operation failed for several reasons: the first one becomes the error code. */
 const BY_WEIGHT: readonly CloudErrorCode[] = ['quota-exceeded', 'forbidden', 'rate-limited'];
 
-/** Status codes of gRPC, which the SDK gives for those of HTTP: 409 becomes 10. */
+/** gRPC status codes, which the SDK returns instead of HTTP status codes: 409 becomes 10. */
 const GRPC: Readonly<Record<number, number>> = {
   2: 500,
   3: 400,
@@ -42,13 +42,13 @@ const GRPC: Readonly<Record<number, number>> = {
   16: 401,
 };
 
-/** Errors of the SDK for an object whose checksum is not that of the bytes that were sent, or that lacks some of them. */
+/** SDK errors for an object that is incomplete or has a wrong checksum. */
 const MISMATCHES: readonly unknown[] = ['FILE_NO_UPLOAD', 'FILE_NO_UPLOAD_DELETE'];
 
-/** Errors of a token endpoint that are not about the credentials. */
+/** Token endpoint errors that are not caused by the credentials. */
 const PASSING = /^(?:internal_failure|server_error|temporarily_unavailable)$/;
 
-/** What to do about refused credentials, by Google's reason. */
+/** Remedies for rejected credentials, by Google's reason. */
 const REMEDIES: RemedyTable = [
   [/timeframe|\biat\b|\bexp\b|stale|not yet valid/i, 'set the clock of this host, for example by NTP'],
   [
@@ -58,14 +58,14 @@ const REMEDIES: RemedyTable = [
   [/expired or revoked|rapt|reauth/i, 'log in again: gcloud auth application-default login'],
 ];
 
-/** Protections that only somebody else has set: the provider sets none. */
+/** Remedies for protections that the provider itself never sets. */
 const PROTECTIONS: RemedyTable = [
   [
     /retention (?:policy|period)|object retention|retentionPolicyNotMet|soft.?delete policy/i,
-    'wait for the end of the retention, or remove its policy from the bucket',
+    'wait until the retention expires, or remove the retention policy from the bucket',
   ],
   [/under active .*hold|ObjectUnderActiveHold/i, 'release the hold of the object if nobody needs it'],
-  [/deletion.?protection/i, 'switch its deletion protection off if nobody needs it'],
+  [/deletion.?protection/i, 'disable its deletion protection if nobody needs it'],
 ];
 
 const REMEDY = 'check whether the key or its account was deleted or disabled, and the clock of this host';
@@ -78,28 +78,28 @@ interface SdkError extends Error {
 }
 
 /**
- * Converts an error of the SDK.
+ * Converts an SDK error.
  *
  * @param subject what failed: `provider gce: InsertImage`
  * @param credentials name of the credentials in messages
  */
 export function googleError(subject: string, error: unknown, credentials: string): Error {
-  // An ImageError is one of the file on this host.
+  // An ImageError comes from the file on this host.
   if (!(error instanceof Error) || error instanceof CloudError || error instanceof ImageError) {
     return error as Error;
   }
-  // The SDK wraps an error of a response that GceCredentials refuses.
+  // The SDK wraps the error of a response that GceCredentials rejects.
   if (error.cause instanceof CloudError) return error.cause;
   const { error: problem, reason: why } = tokenProblem(error) ?? {};
   if (problem !== undefined && !PASSING.test(problem)) {
-    return refused(subject, `${credentials} are refused: ${why}`);
+    return refused(subject, `${credentials} were rejected: ${why}`);
   }
   if (problem !== undefined) {
     return cloudError('service-unavailable', subject, withoutSecrets(`no token: ${why}`));
   }
   const { code = 0, message, errors, reason } = error as SdkError;
   if (MISMATCHES.includes(code) || error instanceof RangeError) {
-    return cloudError('image-failed', subject, 'the object is not what was sent', { cause: error });
+    return cloudError('image-failed', subject, 'the object differs from what was sent', { cause: error });
   }
   const reasons = [reason, ...(errors ?? []).map((one) => one.reason), message].join(' ');
   const number = typeof code === 'number' ? (GRPC[code] ?? code) : Number(code) || 0;
@@ -111,13 +111,16 @@ export function googleError(subject: string, error: unknown, credentials: string
   return cloudError(meant, subject, message, { cause: error, ...remedyFor(reasons, PROTECTIONS) });
 }
 
-/** The SDK's error has the request with its secrets, so it is not the cause. */
+/**
+ * Creates the error of rejected credentials. The SDK error is not its cause, because it contains the request with its
+ * secrets.
+ */
 function refused(subject: string, reason: string): CloudError {
   const remedy = { remedy: REMEDY, ...remedyFor(reason, REMEDIES) };
   return cloudError('auth-failed', subject, withoutSecrets(reason), remedy);
 }
 
-/** Why a token endpoint issues no token (RFC 6749, 5.2). The SDK nests its errors. */
+/** Extracts why a token endpoint issued no token (RFC 6749, 5.2). The SDK nests its errors. */
 function tokenProblem(error: unknown): { readonly error: string; readonly reason: string } | undefined {
   for (let inner = error; inner instanceof Error; inner = inner.cause) {
     const { status = 0, data } = (inner as SdkError).response ?? {};
@@ -130,13 +133,13 @@ function tokenProblem(error: unknown): { readonly error: string; readonly reason
   return undefined;
 }
 
-/** Tokens in a message of Google. */
+/** Masks tokens in a message from Google. */
 function withoutSecrets(text: string): string {
   return text.replaceAll(/\b(?:eyJ|ya29\.)[\w.-]+/g, '…');
 }
 
 /**
- * The error of a failed operation, with all of its reasons. Undefined if it has not failed.
+ * Converts the errors of a failed operation to one error with all reasons. Undefined if the operation has not failed.
  *
  * @param subject what failed: `provider gce: image debian`
  */
@@ -155,7 +158,7 @@ function codeOf(reasons: typeof REASONS, text: string): CloudErrorCode | undefin
   return reasons.find(([pattern]) => pattern.test(text))?.[1];
 }
 
-/** A reason of a failed operation: its message, its code, and the quota that it is about. */
+/** Formats one reason of a failed operation: message, code, and the quota concerned. */
 function describe({ code, message, errorDetails }: OperationFailure): string {
   const quotas = (errorDetails ?? []).flatMap(({ quotaInfo }) => {
     if (!quotaInfo?.metricName) return [];

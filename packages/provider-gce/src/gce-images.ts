@@ -15,16 +15,16 @@ export type Image = protos.google.cloud.compute.v1.IImage;
 /** Time limit of a deprecation or a deletion, in seconds. */
 const CHANGE_TIME = 600;
 
-/** Where images are, and until when their requests go on. */
+/** Location of images, and the signal that ends its requests. */
 export interface ImageSite {
   readonly session: GceSession;
-  /** Seconds between two looks at something that is pending, at most. */
+  /** Max seconds between two polls of a pending resource. */
   readonly interval: number;
   readonly signal: AbortSignal;
 }
 
 /**
- * Whether an operation has ended. One that Compute Engine does not know any longer has.
+ * Whether an operation has ended. An operation that Compute Engine no longer knows has ended.
  *
  * @param task what the operation does: `image debian`
  * @throws CloudError with all reasons of a failure
@@ -44,7 +44,7 @@ export async function isOperationDone(
   return found === undefined || found.status === 'DONE';
 }
 
-/** An image of a project. Undefined if it does not exist. Default: the own project. */
+/** Returns an image of a project; undefined if it does not exist. Default: the provider's project. */
 export async function getImage(
   { session, signal }: ImageSite,
   name: string,
@@ -57,7 +57,7 @@ export async function getImage(
   return await asked.catch(unlessAbsent);
 }
 
-/** Lists own images by one of our labels. */
+/** Lists the provider's images by one of our labels. */
 export async function imagesWith(
   site: ImageSite,
   tag: 'provider' | 'uploadId',
@@ -67,7 +67,7 @@ export async function imagesWith(
   return images.filter(({ description }) => taggedImage(description)?.[tag] === value);
 }
 
-/** Lists images of a project, all pages of them. */
+/** Lists images of a project, from all pages. */
 export async function listImages(
   { session, signal }: ImageSite,
   { filter, project }: { filter?: string; project?: string },
@@ -81,13 +81,13 @@ export async function listImages(
       };
       return await images.list({ project: project ?? own, ...query }, { autoPaginate: false });
     });
-    // An empty list has no items.
+    // An empty list has no `items`.
     if (page?.kind === 'compute#imageList') return { entries, next: page.nextPageToken };
-    throw cloudError('invalid-answer', subject, 'the response is not a list of images');
+    throw cloudError('invalid-answer', subject, 'the response is not an image list');
   });
 }
 
-/** Deletes an image of the own project, and waits until it is gone. A missing one is no error. */
+/** Deletes an image of the provider's project and waits until it is gone. A missing image is not an error. */
 export async function removeImage(site: ImageSite, found: Image): Promise<void> {
   const { session, signal } = site;
   const image = found.name ?? '';
@@ -98,7 +98,7 @@ export async function removeImage(site: ImageSite, found: Image): Promise<void> 
         return nameOf(await images.deprecate({ project, image, deprecationStatusResource }));
       })
       .catch(unlessAbsent);
-    // Until its end, launches get the image by its family, and Compute Engine may refuse the deletion.
+    // Until the deprecation ends, launches select the image by its family, and Compute Engine may refuse the deletion.
     await waitForChange(site, `deprecation of image ${image}`, deprecation, async () => true);
   }
   const deletion = await session
@@ -110,12 +110,12 @@ export async function removeImage(site: ImageSite, found: Image): Promise<void> 
   await waitForChange(site, `deletion of image ${image}`, deletion, isGone);
 }
 
-/** Only images that are ready can be launched, and can be deprecated. */
+/** Whether launches can select an image by its family. Only images that are ready can be launched or deprecated. */
 function isLaunchedByFamily({ family, status, deprecated }: Image): boolean {
   return Boolean(family) && status === 'READY' && (deprecated?.state || 'ACTIVE') === 'ACTIVE';
 }
 
-/** Waits until an operation has ended without an error, and its effect is visible. */
+/** Waits until an operation has ended without an error and its effect is visible. */
 async function waitForChange(
   site: ImageSite,
   task: string,
@@ -128,11 +128,11 @@ async function waitForChange(
     return hasEnded && (await isVisible()) ? true : undefined;
   };
   const onTimeout = (): Error =>
-    cloudError('image-timeout', session.subject(task), `not done after ${CHANGE_TIME} s`);
+    cloudError('image-timeout', session.subject(task), `not finished after ${CHANGE_TIME} s`);
   await poll(isDone, { timeout: CHANGE_TIME, interval, signal, onTimeout });
 }
 
-/** Name of the operation that a request has started. */
+/** Returns the name of the operation that a request has started. */
 function nameOf([started]: readonly [{ readonly latestResponse: unknown }, ...unknown[]]):
   | string
   | undefined {

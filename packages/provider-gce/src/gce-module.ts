@@ -12,7 +12,7 @@ export const GCE_MODULE: ProviderModule<typeof GCE_SETTINGS, undefined> = {
     yield {
       pointer: '',
       reason: 'lacks the key "bucket-name", which uploads need',
-      remedy: 'name a bucket of Cloud Storage in the same project',
+      remedy: 'set it to a Cloud Storage bucket in the same project',
     };
   },
   prepare: async () => ({ prepared: undefined, imageType: 'raw' }),

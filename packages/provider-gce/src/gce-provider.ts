@@ -26,11 +26,11 @@ import { labelValue, tagsOf } from './image-labels.ts';
 
 export interface GceProviderOptions extends CloudImagesOptions<GceEntry> {
   readonly session: Omit<GceSessionOptions, 'name'>;
-  /** Seconds between two looks at something that is pending, at most. Default 10. */
+  /** Max seconds between two polls of a pending resource. Default 10. */
   readonly interval?: number | undefined;
 }
 
-/** A provider that keeps images in Compute Engine. The external id is the image's name. */
+/** A provider that stores images in Compute Engine. The external id is the image name. */
 export class GceProvider extends CloudImages<GceEntry, Image, typeof UPLOAD> {
   protected override readonly listsMayLag = true;
   readonly #options: GceProviderOptions;
@@ -111,7 +111,7 @@ export class GceProvider extends CloudImages<GceEntry, Image, typeof UPLOAD> {
     yield* diagnoseGce({ session: this.#session, entry: this.entry, endpoint, signal });
   }
 
-  /** Ends the clients. */
+  /** Closes the clients. */
   override close(): void {
     this.#session.close();
   }
@@ -122,9 +122,10 @@ export class GceProvider extends CloudImages<GceEntry, Image, typeof UPLOAD> {
 }
 
 /**
- * Describes an image. One of another project has its URL as its id: names are unique in a project only.
+ * Describes an image. The external id of another project's image is its URL, because names are unique only within a
+ * project.
  *
- * @param project default: that of the credentials
+ * @param project default: the project of the credentials
  */
 function describe(image: Image, project?: string, isOwn = true): CloudImage<Image> {
   const { status, deprecated, architecture, family, labels } = image;
@@ -141,7 +142,7 @@ function describe(image: Image, project?: string, isOwn = true): CloudImage<Imag
     isOwn,
     ...(project !== undefined && { owner: project }),
     ...(architecture && { architecture: architecture.toLowerCase() }),
-    tagged: readImageTags(tags), // labels cannot have every character
+    tagged: readImageTags(tags), // Labels cannot contain every character, so the tags come from the description.
     tags: splitTags(tags.tags),
     properties: { ...labels, ...tags, ...(family && { family }) },
     createdAt: new Date(image.creationTimestamp ?? 0),

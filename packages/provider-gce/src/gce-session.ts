@@ -13,18 +13,18 @@ import {
 import type { GceCredentials } from './gce-credentials.ts';
 import { googleError } from './gce-error.ts';
 
-/** Failures that a repeated request may not see. Every request of this package may be repeated. */
+/** Errors that are worth a retry. Every request of this package may be repeated. */
 const TRANSIENT: readonly CloudErrorCode[] = ['rate-limited', 'service-unavailable', 'connection-failed'];
 
 const RETRIES = new RetryPolicy({ attempts: 5, firstDelay: 0.5, longestDelay: 20, longestRetryAfter: 0 });
 
-/** Time limit of one request, in seconds. A part of an upload has its own. */
+/** Time limit of one request, in seconds. A chunk of an upload has its own. */
 const REQUEST_TIME = 60;
 
-/** Time limit of a request with all of its retries, in seconds. */
+/** Time limit of a request including all retries, in seconds. */
 const TOTAL_TIME = 300;
 
-/** Seconds for which Cloud Storage keeps the session of an upload: each of its requests may be repeated until then. */
+/** Seconds for which Cloud Storage keeps an upload session. Each request of the session may be repeated until then. */
 const SESSION_TIME = 7 * 24 * 3600;
 
 export interface GceSessionOptions {
@@ -35,14 +35,14 @@ export interface GceSessionOptions {
   readonly endpoint?: string | undefined;
   readonly storageEndpoint?: string | undefined;
   readonly logger?: Logger | undefined;
-  /** Default: 5 attempts. */
+  /** Retry policy. Default: 5 attempts. */
   readonly retries?: RetryPolicy | undefined;
-  /** Seconds for a request with all of its retries. Default 300. */
+  /** Time limit of a request including all retries, in seconds. Default 300. */
   readonly timeLimit?: number | undefined;
   readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
 }
 
-/** The clients of one project. */
+/** Clients of one project. */
 export interface GceClients {
   readonly project: string;
   readonly images: ImagesClient;
@@ -50,7 +50,7 @@ export interface GceClients {
   readonly storage: Storage;
 }
 
-/** The credentials of one entry of `providers`. The SDK is loaded with the first request. */
+/** Credentials of one entry of `providers`. The SDK is loaded on the first request. */
 export class GceSession {
   readonly #options: GceSessionOptions;
   #clients: Promise<GceClients> | undefined;
@@ -69,8 +69,7 @@ export class GceSession {
   }
 
   /**
-   * Runs a request, and repeats it after failures that may pass, within a time limit. An abort ends the wait for its
-   * answer.
+   * Runs a request, and retries after transient errors within a time limit. An abort ends the wait for the response.
    *
    * @throws CloudError, or the signal's reason
    */
@@ -87,11 +86,11 @@ export class GceSession {
         },
       });
     return await withTimeout(timeLimit, signal, run, () => {
-      throw cloudError('connection-failed', this.subject(task), `no answer within ${timeLimit} s${last}`);
+      throw cloudError('connection-failed', this.subject(task), `no response within ${timeLimit} s${last}`);
     });
   }
 
-  /** As {@link call}, without retries of its own. */
+  /** Like {@link call}, without retries. */
   async once<T>(task: string, signal: AbortSignal, request: (clients: GceClients) => Promise<T>): Promise<T> {
     signal.throwIfAborted();
     const clients = await unlessAborted(this.open(), signal);
@@ -106,7 +105,7 @@ export class GceSession {
     }
   }
 
-  /** What a message is about: `provider gce: TASK`. */
+  /** Returns the subject of messages: `provider gce: TASK`. */
   subject(task: string): string {
     return `provider ${this.#options.name}: ${task}`;
   }
@@ -154,7 +153,7 @@ export class GceSession {
       projectId,
       authClient: auth as never,
       timeout: REQUEST_TIME * 1000,
-      // Names of objects belong to one upload: each request may be repeated.
+      // Each request may be repeated, because an object name belongs to one upload.
       retryOptions: {
         idempotencyStrategy: IdempotencyStrategy.RetryAlways,
         maxRetries: 5,
@@ -177,7 +176,7 @@ export class GceSession {
 
 type Scalar = string | number | boolean;
 
-/** The part of a request of Cloud Storage's SDK that its methods in use have. */
+/** The part of a Cloud Storage SDK request that is used here. */
 interface StorageRequest {
   readonly uri: string;
   readonly method?: 'GET' | 'POST' | 'DELETE';
@@ -186,8 +185,8 @@ interface StorageRequest {
 }
 
 /**
- * Sends the requests for metadata of Cloud Storage by the credentials, as its SDK sends uploads: otherwise it has proxies
- * and authorities of its own for them.
+ * Sends Cloud Storage metadata requests with our credentials, as the SDK does for uploads. Otherwise the SDK uses other
+ * proxies and certificate authorities for them.
  */
 function requestsBy(auth: GceCredentials): Storage['makeAuthenticatedRequest'] {
   const send = async ({ uri, method = 'GET', qs = {}, json }: StorageRequest): Promise<unknown> => {
@@ -205,10 +204,10 @@ function requestsBy(auth: GceCredentials): Storage['makeAuthenticatedRequest'] {
   return callbackify(send) as Storage['makeAuthenticatedRequest'];
 }
 
-/** Methods of the SDK that are in use. */
+/** SDK methods in use. */
 const METHODS = ['Delete', 'Deprecate', 'Get', 'Insert', 'List'];
 
-/** Has the SDK repeat nothing by itself: it would not after a lost connection, and for ten minutes after other failures. */
+/** Disables retries in the SDK. It would not retry after a lost connection, but for ten minutes after other errors. */
 function withoutRetries(service: string): object {
   const method = { timeout_millis: REQUEST_TIME * 1000, retry_codes_name: 'none' };
   const methods = Object.fromEntries(METHODS.map((name) => [name, method]));

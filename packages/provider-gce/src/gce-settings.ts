@@ -2,7 +2,7 @@ import type { ObjectSchema, ProviderEntry } from '@nodepool-builder/image-builde
 
 const TEXT = { type: 'string', minLength: 1 } as const;
 
-/** Keys of an entry of `providers` with `type: gce`: those of nodepool's driver where it has one. */
+/** Keys of an entry of `providers` with `type: gce`. They follow nodepool's driver where it has the same key. */
 export const GCE_SETTINGS = {
   type: 'object',
   description: 'images in Google Compute Engine',
@@ -11,7 +11,7 @@ export const GCE_SETTINGS = {
     'credentials-file': {
       ...TEXT,
       description:
-        'File with credentials: a key of a service account, or a configuration of workload identity federation. Default: ' +
+        'Credentials file: a service account key, or a workload identity federation configuration. Default: ' +
         'the application default credentials.',
     },
     endpoint: { ...TEXT, description: "URL of Compute Engine. Default: Google's URL." },
@@ -19,7 +19,7 @@ export const GCE_SETTINGS = {
     'bucket-name': {
       ...TEXT,
       description:
-        'Bucket of Cloud Storage that files pass through. They are removed once the image is there.',
+        'Cloud Storage bucket for files in transit. A file is removed once the image is available.',
     },
     'image-import-timeout': {
       type: 'number',
@@ -34,18 +34,17 @@ export const GCE_SETTINGS = {
     'guest-os-features': {
       type: 'array',
       items: TEXT,
-      description: 'Features of the system, such as `UEFI_COMPATIBLE`, `GVNIC`, `VIRTIO_SCSI_MULTIQUEUE`.',
+      description: 'Guest OS features, such as `UEFI_COMPATIBLE`, `GVNIC`, `VIRTIO_SCSI_MULTIQUEUE`.',
     },
     'storage-locations': {
       type: 'array',
       items: TEXT,
-      description:
-        'Regions in which images are stored. Default: the multi-region that is nearest to the bucket.',
+      description: 'Regions in which images are stored. Default: the multi-region nearest to the bucket.',
     },
     tags: {
       type: 'object',
       additionalProperties: { type: 'string', format: 'text' },
-      description: 'Labels of the images besides our own.',
+      description: 'Labels of the images, in addition to our own labels.',
     },
   },
 } as const satisfies ObjectSchema;

@@ -22,31 +22,31 @@ import type { GceEntry } from './gce-settings.ts';
 import { imageDescription, imageLabels, imageResourceName, labelValue, taggedImage } from './image-labels.ts';
 import { diskArchive, diskSize } from './sparse-tar.ts';
 
-/** Begin of the names of our objects. */
+/** Prefix of our object names. */
 const OBJECTS = 'nodepool-builder/';
 
-/** Bytes of a request of a resumable upload: a multiple of 256 KiB. */
+/** Bytes per request of a resumable upload: a multiple of 256 KiB. */
 const CHUNK = 8 * 2 ** 20;
 
-/** Compression that keeps up with a network of a gigabit. */
+/** Compression level that keeps up with a gigabit network. */
 const GZIP_LEVEL = 4;
 
-/** Part of an upload's progress that the transfer takes. */
+/** Percentage of an upload's progress for the transfer. */
 const TRANSFER = 90;
 
 const TEXT = { type: 'string', minLength: 1 } as const;
 
-/** An unfinished upload of this host. */
+/** Record of an unfinished upload from this host. */
 export const UPLOAD = {
   type: 'object',
   required: ['upload-id', 'request-id'],
   properties: {
     'upload-id': TEXT,
-    /** Of the request that creates the image: a repeated request creates no second one. */
+    /** Id of the request that creates the image, so that a repeated request creates no second image. */
     'request-id': TEXT,
     /** Session of the resumable upload. */
     session: TEXT,
-    /** Whether Cloud Storage has the whole object, and its checksum was compared. */
+    /** Whether Cloud Storage has the whole object and its checksum has been verified. */
     transferred: { type: 'boolean' },
     /** Operation that creates the image. */
     operation: TEXT,
@@ -56,13 +56,13 @@ export const UPLOAD = {
 type StoredRecord = SettingsOf<typeof UPLOAD>;
 type UploadRecord = { -readonly [Key in keyof StoredRecord]: StoredRecord[Key] };
 
-/** What one upload needs. */
+/** Parameters of one upload. */
 export interface GceUpload extends ImageSite, CloudUpload {
   readonly entry: GceEntry;
   readonly records: UploadRecords<typeof UPLOAD>;
 }
 
-/** Uploads a raw image and makes an image of Compute Engine of it. @returns its name */
+/** Uploads a raw image and creates a Compute Engine image from it. @returns image name */
 export async function uploadImage(upload: GceUpload): Promise<string> {
   const { request, records } = upload;
   const record: UploadRecord = (await records.read(request.uploadId)) ?? {
@@ -80,7 +80,7 @@ export async function uploadImage(upload: GceUpload): Promise<string> {
   return name;
 }
 
-/** The object of an upload. */
+/** Returns the object of an upload. */
 async function objectOf(
   { session, entry, signal }: Pick<GceUpload, 'session' | 'entry' | 'signal'>,
   uploadId: string,
@@ -94,7 +94,7 @@ async function objectOf(
   return storage.bucket(bucket).file(`${OBJECTS}${encodeURIComponent(uploadId)}.tar.gz`);
 }
 
-/** Streams the disk as a compressed archive to Cloud Storage, or goes on with an interrupted transfer. */
+/** Streams the disk as a compressed archive to Cloud Storage, or resumes an interrupted transfer. */
 async function transfer(upload: GceUpload, record: UploadRecord): Promise<void> {
   if (record.transferred === true) return;
   const { session, request, records, signal } = upload;
@@ -116,7 +116,7 @@ async function transfer(upload: GceUpload, record: UploadRecord): Promise<void> 
         signal,
         async () => await file.createResumableUpload({ metadata }),
       );
-      // Its requests have a token, so that they stay at the endpoint, whatever host the server names.
+      // Requests of the session contain a token, so they stay at the endpoint, whatever host the server returns.
       record.session = atOrigin(new URL(uri), new URL(file.storage.apiEndpoint)).href;
       await records.write(request.uploadId, record);
     }
@@ -128,7 +128,7 @@ async function transfer(upload: GceUpload, record: UploadRecord): Promise<void> 
       error instanceof CloudError &&
       ['not-found', 'bad-request', 'conflict', 'image-failed'].includes(error.code);
     if (earlier === undefined || !isGone) throw error;
-    // The session has expired, or the archive would be another one.
+    // The session has expired, or the archive has changed.
     const fresh: UploadRecord = { 'upload-id': request.uploadId, 'request-id': record['request-id'] };
     delete record.session;
     await records.write(request.uploadId, fresh);
@@ -139,7 +139,7 @@ async function transfer(upload: GceUpload, record: UploadRecord): Promise<void> 
   await records.write(request.uploadId, record);
 }
 
-/** Whether an earlier process sent the last byte. Cloud Storage has compared the checksum of a whole object. */
+/** Whether an earlier process sent the last byte. Cloud Storage has then verified the checksum of the whole object. */
 async function isStored({ session, request, signal }: GceUpload, file: File): Promise<boolean> {
   const asked = session.call('GetObject', signal, async () => {
     const [{ metadata }] = await file.getMetadata();
@@ -162,7 +162,7 @@ async function send(upload: GceUpload, file: File, uri: string): Promise<void> {
   ]);
 }
 
-/** Requests the image, or finds the one that an earlier request created. @returns its name */
+/** Requests the image, or finds the one that an earlier request created. @returns image name */
 async function createImage(upload: GceUpload, record: UploadRecord): Promise<string> {
   const { session, entry, request, records, signal } = upload;
   const { 'bucket-name': bucket = '', 'guest-os-features': features, 'storage-locations': locations } = entry;
@@ -204,16 +204,20 @@ async function createImage(upload: GceUpload, record: UploadRecord): Promise<str
       if (taggedImage(existing?.description)?.uploadId === uploadId) return name;
     }
   }
-  throw cloudError('conflict', `provider ${entry.name}`, `an image ${first} of somebody else exists`);
+  throw cloudError(
+    'conflict',
+    `provider ${entry.name}`,
+    `an image ${first} that this upload did not create already exists`,
+  );
 }
 
-/** An id as a UUID that is always the same for one name. */
+/** Derives a UUID that is always the same for one name. */
 function requestIdFor(requestId: string, name: string): string {
   const hex = createHash('sha256').update(`${requestId} ${name}`).digest('hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
-/** Names of architectures in Compute Engine. */
+/** Architecture names in Compute Engine. */
 const ARCHITECTURES: Readonly<Record<string, string>> = {
   x86_64: 'X86_64',
   amd64: 'X86_64',
@@ -241,7 +245,7 @@ async function waitForImage(upload: GceUpload, name: string, record: UploadRecor
   await poll(isReady, { subject, timeout: entry['image-import-timeout'], interval, signal });
 }
 
-/** A part of an upload that a removal needs. */
+/** The parts of an upload that its removal needs. */
 type ObjectSite = Pick<GceUpload, 'session' | 'entry' | 'signal'>;
 
 /** Lists the objects of a provider's unfinished uploads. */
@@ -286,7 +290,7 @@ export async function removeObject(
   const record = await records.read(uploadId);
   const file = await objectOf(upload, uploadId);
   if (record?.session !== undefined && record.transferred !== true) {
-    // Without this the session would stay for a week.
+    // Without this request, the session would remain for a week.
     await session.call('CancelUpload', signal, async () => {
       await file.storage.authClient?.request?.({
         url: record.session ?? '',

@@ -9,23 +9,23 @@ import {
   type TaggedImage,
 } from '@nodepool-builder/image-builder/module-kit';
 
-/** Length of names, and of keys and values of labels. */
+/** Max length of names, label keys and label values. */
 const LONGEST = 63;
 
-/** Labels of an image, at most. */
+/** Max labels of an image. */
 const MOST_LABELS = 64;
 
-/** Bytes of a description, at most. */
+/** Max size of a description, in bytes. */
 const LONGEST_DESCRIPTION = 2048;
 
-/** A text as the value of a label: its digest stands for characters that labels cannot have. */
+/** Converts a text to a label value. A digest replaces characters that labels cannot contain. */
 export function labelValue(text: string): string {
   const plain = text.toLowerCase().replaceAll(/[^a-z0-9_-]/g, '-');
   if (plain === text && text.length <= LONGEST) return text;
   return `${plain.slice(0, LONGEST - 9)}-${digestOf(text)}`;
 }
 
-/** A text as the key of a label, which begins with a letter. */
+/** Converts a text to a label key, which must begin with a letter. */
 function labelKey(text: string): string {
   const key = labelValue(text);
   return /^[a-z]/.test(key) ? key : labelValue(`k-${text}`);
@@ -35,7 +35,7 @@ function digestOf(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 8);
 }
 
-/** The name of an image in Compute Engine, which must be unique in the project. */
+/** Returns the image's name in Compute Engine, which must be unique in the project. */
 export function imageResourceName(request: UploadRequest): string {
   const text = cloudImageName(request);
   const plain = text
@@ -46,7 +46,7 @@ export function imageResourceName(request: UploadRequest): string {
   return isName ? text : `${plain.slice(0, LONGEST - 9)}-${digestOf(text)}`;
 }
 
-/** Labels of an image, by which lists find it. */
+/** Returns the labels by which lists find an image. */
 export function imageLabels(
   provider: string,
   request: UploadRequest,
@@ -65,8 +65,8 @@ export function imageLabels(
 }
 
 /**
- * Description of an image: all tags as JSON, as labels cannot have every character. Metadata that would make it too long is
- * in the labels alone.
+ * Returns the description of an image: all tags as JSON, because labels cannot contain every character. Metadata that
+ * exceeds the max size is only in the labels.
  */
 export function imageDescription(provider: string, request: UploadRequest): string {
   const own = { ...imageTags(provider, request), ...fileTags(request.file) };
@@ -81,7 +81,7 @@ export function imageDescription(provider: string, request: UploadRequest): stri
   return description;
 }
 
-/** Tags in a description; empty for that of an image of somebody else. */
+/** Reads the tags from a description. Empty for a foreign image. */
 export function tagsOf(description: unknown): Record<string, string> {
   try {
     const tags: unknown = JSON.parse(String(description));
@@ -94,7 +94,7 @@ export function tagsOf(description: unknown): Record<string, string> {
   }
 }
 
-/** What the tags of an image say. Undefined if this software did not upload it. */
+/** Reads the tags of an image. Undefined if nodepool-builder did not upload it. */
 export function taggedImage(description: unknown): TaggedImage | undefined {
   return readImageTags(tagsOf(description));
 }

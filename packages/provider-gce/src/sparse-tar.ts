@@ -1,35 +1,35 @@
 import type { OperationOptions } from '@nodepool-builder/image-builder';
 import { SteadyFile, signalOf } from '@nodepool-builder/image-builder/module-kit';
 
-/** Bytes of a record of a tar archive. */
+/** Size of a tar record, in bytes. */
 const RECORD = 512;
 
-/** Bytes of a disk of Compute Engine: a whole number of them. */
+/** Unit of disk sizes in Compute Engine, in bytes. */
 const GIBIBYTE = 2 ** 30;
 
-/** Parts of the disk in the first header, and in each further one. */
+/** Number of sparse-map entries in the first header, and in each further one. */
 const FIRST_PARTS = 4;
 const FURTHER_PARTS = 21;
 
-/** Bytes that are read at a time: always the same, so that the compressed archive is always the same. */
+/** Bytes per read. The size is fixed, so that the same disk always gives the same compressed archive. */
 const CHUNK = 1024 * 1024;
 
-/** A part of a disk that is stored, in bytes. */
+/** A disk range that contains data, in bytes. */
 export interface DiskPart {
   readonly start: number;
   readonly length: number;
 }
 
-/** Size of the disk in Compute Engine: the file's, rounded up to whole GiB. */
+/** Returns the disk size in Compute Engine: the file size, rounded up to whole GiB. */
 export function diskSize(fileSize: number): number {
   return Math.max(1, Math.ceil(fileSize / GIBIBYTE)) * GIBIBYTE;
 }
 
 /**
- * Yields a tar archive in GNU's old format with one sparse file `disk.raw`, as Compute Engine imports it. The same disk
- * always gives the same bytes.
+ * Yields a tar archive in the old GNU format with one sparse file `disk.raw`, as Compute Engine imports it. The same
+ * disk always gives the same bytes.
  *
- * @param parts of the file with data, in their order
+ * @param parts ranges of the file that contain data, in ascending order
  * @see https://www.gnu.org/software/tar/manual/html_node/Old-GNU-Format.html
  */
 export async function* diskArchive(
@@ -63,7 +63,7 @@ export async function* diskArchive(
   }
 }
 
-/** Reads to the end of the file; the rest stays zero. */
+/** Reads up to the end of the file; the rest of the buffer stays zero. */
 async function fill(file: SteadyFile, bytes: Buffer, position: number): Promise<void> {
   for (let length = 0; length < bytes.length && position + length < file.size; ) {
     length += (await file.read(bytes.subarray(length), position + length)).length;
@@ -87,13 +87,13 @@ function* headers(stored: readonly DiskPart[], size: number): Generator<Buffer> 
   writeNumber(header, 0, 108, 8); // owner
   writeNumber(header, 0, 116, 8); // group
   const length = parts.reduce((sum, part) => sum + part.length, 0);
-  writeNumber(header, length, 124, 12); // bytes in the archive
-  writeNumber(header, 0, 136, 12); // time
-  header.write('S', 156); // a sparse file
-  header.write('ustar  \0', 257); // GNU
+  writeNumber(header, length, 124, 12); // size in the archive
+  writeNumber(header, 0, 136, 12); // modification time
+  header.write('S', 156); // type: sparse file
+  header.write('ustar  \0', 257); // magic: GNU
   writeParts(header, parts.slice(0, FIRST_PARTS), 386);
   header[482] = parts.length > FIRST_PARTS ? 1 : 0; // whether a further header follows
-  writeNumber(header, size, 483, 12); // bytes of the file
+  writeNumber(header, size, 483, 12); // size of the file
   header.fill(' ', 148, 156);
   const sum = header.reduce((total, byte) => total + byte, 0);
   header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
@@ -113,7 +113,7 @@ function writeParts(header: Buffer, parts: readonly DiskPart[], offset: number):
   }
 }
 
-/** Writes a number in octal digits, or from 8 GiB on as GNU's tar does, in base 256. */
+/** Writes a number in octal digits, or in base 256 if it is at least 8 GiB, as GNU tar does. */
 function writeNumber(header: Buffer, value: number, offset: number, length: number): void {
   const digits = value.toString(8).padStart(length - 1, '0');
   if (digits.length < length) {

@@ -15,7 +15,7 @@ test('the Compute Engine diagnosis finds everything in order, and changes nothin
     {
       subject: 'credentials of provider ci',
       status: 'ok',
-      message: 'Compute Engine accepts them in the project ci-project',
+      message: 'Compute Engine accepts them in project ci-project',
     },
     { subject: 'permissions of provider ci', status: 'ok', message: 'no permission is missing' },
     { subject: 'bucket images of provider ci', status: 'ok', message: 'no permission is missing' },
@@ -74,5 +74,5 @@ test('the Compute Engine diagnosis continues where it lacks a permission', async
     results.map(({ status }) => status),
     ['ok', 'warning', 'ok'],
   );
-  assert.match(results[1]?.message ?? '', /cannot be asked.*API is disabled/);
+  assert.match(results[1]?.message ?? '', /cannot be queried.*API is disabled/);
 });

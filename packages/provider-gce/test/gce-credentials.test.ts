@@ -146,7 +146,7 @@ test('Google credentials that the library cannot use cause an error that names t
 test('Google credentials of another kind cause an error that names their type', async (t) => {
   const fixture = await gceFixture(t);
   await writeFile(join(fixture.directory, 'credentials.json'), JSON.stringify({ type: 'gdch' }));
-  await assert.rejects(fixture.open().list(), /credentials of the type "gdch"/);
+  await assert.rejects(fixture.open().list(), /credentials of type "gdch"/);
 });
 
 test('a token server that responds with 404 does not make an image appear missing', async (t) => {
@@ -176,7 +176,7 @@ test('a token server that responds with 404 does not make an image appear missin
   for (const send of [() => credentials.request({ url }), () => credentials.fetch(url)]) {
     await assert.rejects(send(), {
       code: 'auth-failed',
-      message: /^provider gce: the server of tokens responds with status 404/,
+      message: /^provider gce: the token server responds with status 404/,
     });
   }
 });

@@ -7,10 +7,10 @@ test('the error for a protected Google object says how to unprotect it', () => {
     [
       'retentionPolicyNotMet',
       "Object 'b/o' is subject to bucket's retention policy and cannot be deleted.",
-      /wait for the end of the retention/,
+      /wait until the retention expires/,
     ],
     ['objectUnderActiveHold', "Object 'b/o' is under active Temporary hold.", /release the hold/],
-    ['forbidden', 'Invalid resource usage: deletion protection is enabled.', /deletion protection off/],
+    ['forbidden', 'Invalid resource usage: deletion protection is enabled.', /disable its deletion protection/],
   ] as const) {
     const refusal = Object.assign(new Error(message), { code: 403, errors: [{ reason, message }] });
     assert.match(googleError('provider gce: DeleteObject', refusal, 'the key').message, remedy);

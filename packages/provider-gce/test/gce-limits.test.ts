@@ -103,7 +103,7 @@ test('a request to a silent Compute Engine ends at its time limit', async (t) =>
   await assert.rejects(provider.list(), (error) => {
     assert.ok(error instanceof CloudError);
     assert.deepEqual([error.code, error.retriable], ['connection-failed', true]);
-    assert.match(error.message, /^provider ci: ListImages: no answer within 50 s$/);
+    assert.match(error.message, /^provider ci: ListImages: no response within 50 s$/);
     return true;
   });
 });
