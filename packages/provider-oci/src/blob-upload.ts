@@ -13,30 +13,30 @@ export interface Blob {
   readonly size: number;
 }
 
-/** What a record keeps of a blob on its way. */
+/** State of a blob upload, kept in a record. */
 export interface BlobState {
-  /** URL for the next request of the unfinished upload. It changes with each chunk. */
+  /** URL of the next request of the unfinished upload. It changes with each chunk. */
   readonly location?: string | undefined;
-  /** Bytes of the smallest chunk that the registry takes for it, apart from the last one. */
+  /** Min chunk size that the registry accepts for the upload, in bytes, except for the last chunk. */
   readonly smallestChunk?: number | undefined;
-  /** Known once all bytes were sent. */
+  /** Digest and length, known once all bytes have been sent. */
   readonly blob?: Blob | undefined;
 }
 
 export interface BlobUpload {
   readonly registry: Registry;
-  /** The bytes of the blob, the same at each call. */
+  /** Yields the bytes of the blob, the same at each call. */
   readonly pieces: () => AsyncIterable<Buffer>;
   readonly chunkSize: number;
-  /** State that an earlier process left. */
+  /** State from an earlier process. */
   readonly state: BlobState;
-  /** Puts the state on record. */
+  /** Records the state. */
   readonly save: (state: BlobState) => Promise<void>;
   readonly limit: BandwidthLimit | undefined;
   readonly signal: AbortSignal;
 }
 
-/** How often a blob is begun again after the registry has lost it. */
+/** Max restarts of a blob after the registry has lost it. */
 const RESTARTS = 3;
 
 /** The registry no longer has the bytes that it confirmed. */
@@ -44,16 +44,16 @@ class UploadLostError extends Error {
   override readonly name = 'UploadLostError';
 }
 
-/** The registry, or a proxy before it, takes shorter requests only. */
+/** The registry, or a proxy in front of it, accepts only shorter requests. */
 class ChunkTooLongError extends Error {
   override readonly name = 'ChunkTooLongError';
 }
 
-/** Bytes of a chunk that every registry should take. */
+/** Chunk size that every registry should accept, in bytes. */
 const SHORT_CHUNK = 65_536;
 
 /**
- * Sends a blob in chunks. It goes on where an earlier process was killed, if the registry still has its bytes.
+ * Sends a blob in chunks. Resumes an earlier process's upload if the registry still has its bytes.
  *
  * @throws CloudError
  */
@@ -73,7 +73,7 @@ export async function uploadBlob(upload: BlobUpload): Promise<Blob> {
         const reason = `the registry lost the upload ${restarts + 1} times: ${error.message}`;
         throw cloudError('service-unavailable', `${registry.subject}: upload of a blob`, reason);
       }
-      // The registry may have the upload, with other bytes than ours.
+      // The registry may have the upload, but with bytes other than ours.
       if (session !== undefined) await cancelUpload(registry, session.location.href, signal);
       session = undefined;
       if (isRefused) restarts -= 1;
@@ -81,7 +81,7 @@ export async function uploadBlob(upload: BlobUpload): Promise<Blob> {
   }
 }
 
-/** Sends a blob that fits into one request, unless the registry has it. @param save puts the URL of the upload on record */
+/** Sends a blob that fits into one request, unless the registry has it. @param save records the URL of the upload */
 export async function uploadSmallBlob(
   registry: Registry,
   bytes: Buffer,
@@ -105,7 +105,7 @@ export async function uploadSmallBlob(
   return blob;
 }
 
-/** Cancels an unfinished upload. A missing one is no error. */
+/** Cancels an unfinished upload. A missing upload is not an error. */
 export async function cancelUpload(registry: Registry, location: string, signal: AbortSignal): Promise<void> {
   const request = {
     method: 'DELETE',
@@ -116,30 +116,33 @@ export async function cancelUpload(registry: Registry, location: string, signal:
   try {
     await registry.request(request).catch(unlessAbsent);
   } catch (error) {
-    // Cancelling is optional, and Distribution permits it only to accounts that may delete: a registry forgets an upload
-    // that is not continued.
+    // Cancelling is optional, and Distribution permits it only to accounts that may delete. A registry discards an
+    // upload that does not continue.
     if (!(error instanceof CloudError) || ![400, 401, 403, 405].includes(error.status ?? 0)) throw error;
   }
 }
 
-/** Starts and cancels an upload: it tells whether the credentials may push. */
+/** Starts and cancels an upload, to check whether the credentials may push. */
 export async function tryUpload(registry: Registry, signal: AbortSignal): Promise<void> {
   const { location } = await start(registry, signal);
   await cancelUpload(registry, location.href, signal);
 }
 
-/** Asks for the deletion of a manifest that does not exist: it tells whether the registry permits deletions. */
+/** Requests the deletion of a nonexistent manifest, to check whether the registry permits deletions. */
 export async function tryDeletion(registry: Registry, signal: AbortSignal): Promise<void> {
   await registry.deleteManifest(digestOf(`no manifest ${randomUUID()}`), signal);
 }
 
-/** An unfinished upload at the registry. */
+/** An unfinished upload in the registry. */
 interface Session {
   location: URL;
-  /** Bytes that the registry has. */
+  /** Number of bytes that the registry has. */
   offset: number;
   readonly smallestChunk: number;
-  /** Whether the registry may have other bytes: an earlier process began it, or it does not tell how many it has. */
+  /**
+   * Whether the registry may have other bytes, because an earlier process started the upload or the registry does not
+   * report its offset.
+   */
   isDoubtful: boolean;
 }
 
@@ -155,7 +158,11 @@ async function start(
   });
   const { location } = headers;
   if (location === undefined) {
-    throw cloudError('bad-request', `${registry.subject}: POST upload`, 'the answer has no Location');
+    throw cloudError(
+      'bad-request',
+      `${registry.subject}: POST upload`,
+      'the response has no Location header',
+    );
   }
   return {
     location: registry.resolve(location),
@@ -178,16 +185,16 @@ async function findSession(
   if (location === undefined) return undefined;
   const found = await readSession(registry, registry.resolve(location), signal);
   if (found !== undefined) return { ...found, smallestChunk, isDoubtful: true };
-  await cancelUpload(registry, location, signal); // it may be there, with other bytes than its URL says
+  await cancelUpload(registry, location, signal); // The upload may exist, but with bytes other than its URL claims.
   return undefined;
 }
 
-/** The state that the next process needs. */
+/** Returns the state that the next process needs. */
 function stateOf({ location, smallestChunk }: Session, blob?: Blob): BlobState {
   return { location: location.href, smallestChunk, blob };
 }
 
-/** Asks the registry for the state of an upload; undefined if it has lost it. */
+/** Reads the state of an upload from the registry; undefined if the registry has lost it. */
 async function readSession(
   registry: Registry,
   path: URL,
@@ -203,13 +210,13 @@ async function readSession(
   }
 }
 
-/** Bytes before the end of a header `Range: 0-999`. An upload without bytes has `0-0`. */
+/** Returns the offset after a header `Range: 0-999`. An upload without bytes has `0-0`. */
 function offsetOf(range: string | undefined): number {
   const last = Number(/-(?<last>\d+)$/.exec(range ?? '')?.groups?.last ?? 0);
   return last === 0 ? 0 : last + 1;
 }
 
-/** Whether an error says that the registry does not know the upload, or not as far as we do. */
+/** Whether an error means that the registry does not know the upload, or has fewer bytes than expected. */
 function isLost(error: unknown): boolean {
   return error instanceof CloudError && (error.status === 404 || error.status === 416);
 }
@@ -245,7 +252,7 @@ async function sendAll(upload: BlobUpload, session: Session): Promise<Blob> {
   return blob;
 }
 
-/** Sends the next bytes of the blob. After an error, only those that the registry lacks. */
+/** Sends the next bytes of the blob. After an error, sends only bytes that the registry does not have. */
 async function sendChunk(upload: BlobUpload, session: Session, bytes: Buffer): Promise<void> {
   const { registry, save, limit, signal } = upload;
   const begin = session.offset;
@@ -282,7 +289,7 @@ async function patch(
     const answer = await registry.send({ task: 'PATCH blob', method: 'PATCH', path, headers, body, signal });
     const { location, range } = answer.headers;
     if (location !== undefined) session.location = registry.resolve(location);
-    // Amazon ECR takes all chunks, but always tells the range of the first one. The digest decides in the end.
+    // Amazon ECR accepts all chunks, but always returns the range of the first one. The digest is checked at the end.
     if (range !== undefined && end > 1 && offsetOf(range) !== end) session.isDoubtful = true;
     session.offset = end;
   } catch (error) {
@@ -296,8 +303,8 @@ async function patch(
 }
 
 /**
- * Whether a registry refuses the length of a first chunk: GitHub's with status 416, proxies with 413. Later chunks have the
- * same length.
+ * Whether a registry rejects the length of a first chunk: GitHub's with status 416, proxies with 413. Later chunks have
+ * the same length.
  */
 function isTooLong(error: unknown, { length }: Buffer, { offset, smallestChunk }: Session): boolean {
   if (!(error instanceof CloudError) || ![413, 416].includes(error.status ?? 0)) return false;
@@ -314,7 +321,8 @@ async function finish({ registry, signal }: BlobUpload, session: Session, { dige
         await registry.send({ task: 'PUT blob', method: 'PUT', path, headers, body: '', signal });
       } catch (error) {
         if (isLost(error)) throw new UploadLostError((error as Error).message);
-        // Bytes of another process: those of an earlier release of the compressor, or of a file that changed.
+        // The registry has bytes from another process: from an earlier release of the compressor, or from a file that
+        // changed.
         const isOther = error instanceof CloudError && error.status === 400 && session.isDoubtful;
         throw isOther ? new UploadLostError(error.message) : error;
       }

@@ -9,7 +9,7 @@ import { addManifest, blobState, type OciUpload, type UploadRecord } from './oci
 import { pushArtifact, pushContainer, pushContainerDisk } from './push-image.ts';
 import { readTar, type TarFile, tarContent } from './tar-reader.ts';
 
-/** Bytes of the largest manifest that registries have to accept. */
+/** Max manifest size that registries must accept, in bytes. */
 const LONGEST_MANIFEST = 4 * 2 ** 20;
 
 const TEXT = { type: 'string' } as const;
@@ -43,20 +43,20 @@ const CONFIG = new JsonReader({
 type Content = ReturnType<(typeof MANIFEST)['parse']>;
 type BlobDescriptor = NonNullable<Content['config']>;
 
-/** Formats that a container image can be made of. All others are disks. */
+/** Formats that can become a container image. All other formats are disks. */
 const ARCHIVES: ReadonlySet<ImageFormat> = new Set(['tar', 'tgz']);
 
-/** Pushes everything of an image but the tag. @returns the manifest for the tag */
+/** Pushes everything of an image except the tag. @returns the manifest for the tag */
 export async function pushImage(upload: OciUpload, record: UploadRecord): Promise<NewManifest> {
   const { entry, request } = upload;
   const { layout } = entry;
   const { format } = request.file;
   if (layout === 'artifact') return await pushArtifact(upload, record);
   if ((layout === 'container-image') !== ARCHIVES.has(format)) {
-    const reason = `layout: ${layout} cannot hold an image of the format ${format}`;
+    const reason = `layout: ${layout} does not support images of format ${format}`;
     throw new ImageError(
       'provider-refused',
-      `provider ${entry.name}: ${reason}; set image-type or another layout`,
+      `provider ${entry.name}: ${reason}; correct image-type or layout`,
     );
   }
   const push = layout === 'container-image' ? pushContainerImage : pushContainerDisk;
@@ -64,8 +64,8 @@ export async function pushImage(upload: OciUpload, record: UploadRecord): Promis
 }
 
 /**
- * Pushes a container image: the images of an archive of the OCI layout as they are, below an index with our annotations;
- * any other tar as the only layer of an image.
+ * Pushes a container image. The images of an archive in the OCI layout are pushed unchanged, below an index with our
+ * annotations. Any other tar becomes the only layer of an image.
  *
  * @returns the manifest for the tag
  */
@@ -82,16 +82,16 @@ async function pushContainerImage(upload: OciUpload, record: UploadRecord): Prom
   if (!files.has('manifest.json')) return await pushContainer(upload, record, (pieces) => pieces);
   throw new ImageError(
     'provider-refused',
-    `"${path}" is an archive of docker, not of the OCI layout; save it with podman save --format oci-archive`,
+    `"${path}" is a docker archive, not an OCI archive; save it with podman save --format oci-archive`,
   );
 }
 
 function unzip(pieces: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
-  // An error of the file ends the iteration.
+  // An error while reading the file ends the iteration.
   return pipeline(Readable.from(copies(pieces)), createGunzip(), () => {});
 }
 
-/** The memory of pieces is reused, and streams read ahead. */
+/** Copies chunks, because their memory is reused and streams read ahead. */
 async function* copies(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
   for await (const piece of pieces) yield Buffer.from(piece);
 }
@@ -104,7 +104,7 @@ async function pushArchive(
   const { file } = upload.request;
   const archive = new Archive(upload, files);
   const { manifests = [] } = await archive.parse(MANIFEST, 'index.json');
-  if (manifests.length === 0) throw archive.damaged('its index names no image');
+  if (manifests.length === 0) throw archive.damaged('its index refers to no image');
   const pushed: Descriptor[] = [];
   for (const descriptor of manifests) pushed.push(...(await archive.push(descriptor)));
   const checksums = file.checksums ?? (await checksumsOf(file.path, { signal: upload.signal }));
@@ -113,7 +113,7 @@ async function pushArchive(
   return { type: INDEX_TYPE, text: JSON.stringify(index) };
 }
 
-/** An archive of the OCI layout, as `podman save --format oci-archive` writes it. */
+/** An archive in the OCI layout, as written by `podman save --format oci-archive`. */
 class Archive {
   readonly #upload: OciUpload;
   readonly #files: ReadonlyMap<string, TarFile>;
@@ -125,8 +125,8 @@ class Archive {
   }
 
   /**
-   * Pushes a manifest with its blobs, or those of an index. buildx writes an index below that of the archive, and podman and
-   * skopeo pull no image below two.
+   * Pushes a manifest with its blobs, or the manifests of an index. buildx nests an index in the archive's index, and
+   * podman and skopeo pull no image below two.
    *
    * @returns the descriptors of the manifests, with their platforms
    */
@@ -163,7 +163,7 @@ class Archive {
     );
   }
 
-  /** Runtimes choose an image of an index by its platform. */
+  /** Returns the platform, by which runtimes choose an image from an index. */
   async #platform({ digest }: BlobDescriptor): Promise<{ readonly platform?: object }> {
     const { architecture, os, variant } = await this.parse(CONFIG, blobName(digest));
     return architecture && os ? { platform: { architecture, os, ...(variant && { variant }) } } : {};
@@ -177,7 +177,7 @@ class Archive {
 
   #find(name: string): TarFile {
     const file = this.#files.get(name);
-    if (file === undefined) throw this.damaged(`it lacks ${name}`);
+    if (file === undefined) throw this.damaged(`${name} is missing`);
     return file;
   }
 

@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { cloudError, errnoOf, JsonReader, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
 import type { RepositoryName } from './oci-settings.ts';
 
-/** Credentials for a registry: a name and a password, or a token that buys tokens. */
+/**
+ * Credentials for a registry: a user name and a password, or an identity token, which is exchanged for access tokens.
+ */
 export interface Credentials {
   readonly username?: string;
   readonly password?: string;
@@ -17,7 +19,7 @@ interface AuthEnvironment {
   readonly home: string;
 }
 
-/** Files with credentials, in the order of podman: the first one that knows the registry counts. */
+/** Lists the credentials files, in podman's order. The first file with an entry for the registry takes precedence. */
 export function authFiles(named: string | undefined, { env, home }: AuthEnvironment): readonly string[] {
   if (named !== undefined) return [named];
   if (env.REGISTRY_AUTH_FILE) return [env.REGISTRY_AUTH_FILE];
@@ -30,7 +32,7 @@ export function authFiles(named: string | undefined, { env, home }: AuthEnvironm
 
 const TEXT = { type: ['string', 'null'] } as const;
 
-/** Values by registries: those of others may be anything. */
+/** Entries by registry. Entries of other registries are not validated. */
 const ENTRIES = { type: ['object', 'null'] } as const;
 
 const AUTH_FILE = new JsonReader({
@@ -38,7 +40,7 @@ const AUTH_FILE = new JsonReader({
   properties: { auths: ENTRIES, credHelpers: ENTRIES, credsStore: {} },
 });
 
-/** What it has for the registry. */
+/** Entry of the registry. */
 const AUTH = new JsonReader({
   type: ['object', 'null'],
   properties: { auth: TEXT, identitytoken: TEXT, username: TEXT, password: TEXT },
@@ -47,10 +49,10 @@ const AUTH = new JsonReader({
 type AuthFile = ReturnType<(typeof AUTH_FILE)['parse']>;
 
 /**
- * Finds the credentials for a repository. Each call reads the files: a login may renew them.
+ * Finds the credentials for a repository. Reads the files at each call, because a login may renew them.
  *
- * @param subject for errors: `provider oci`
- * @returns undefined if no file has any: then the registry is asked without
+ * @param subject subject of errors: `provider oci`
+ * @returns undefined if no file has credentials; requests are then sent without
  * @throws CloudError `auth-failed` for a damaged file or a helper that fails
  */
 export async function findCredentials(
@@ -110,13 +112,13 @@ function readAuth(entry: unknown, subject: string): NonNullable<ReturnType<(type
   }
 }
 
-/** `registry/ci/images`, `registry/ci`, `registry`: the longest that is known counts, as in podman. */
+/** Yields `registry/ci/images`, `registry/ci`, `registry`. As in podman, the first known name takes precedence. */
 function* namesOf({ host, path }: RepositoryName): Generator<string> {
   const words = [host, ...path.split('/')];
   for (let length = words.length; length > 0; length -= 1) yield words.slice(0, length).join('/');
 }
 
-/** The key of docker for a registry may be a URL. */
+/** Normalizes a registry key, which may be a URL in docker's file. */
 function normalized(name: string): string {
   const plain = name.replace(/^https?:\/\//, '').replace(/\/(?:v[12]\/?)?$/, '');
   return plain === 'index.docker.io' ? 'docker.io' : plain;
@@ -128,20 +130,23 @@ function split(text: string): Credentials | undefined {
   return { username: text.slice(0, at), password: text.slice(at + 1) };
 }
 
-/** Asks a program of docker, `docker-credential-<name> get`. The password comes on its standard output. */
+/**
+ * Runs a docker credential helper, `docker-credential-<name> get`, which writes the password to its standard output.
+ */
 async function askHelper(name: string, server: string, subject: string): Promise<Credentials | undefined> {
   const program = `docker-credential-${name}`;
-  if (!/^[\w.-]+$/.test(name)) throw cloudError('auth-failed', subject, `"${name}" cannot name a program`);
+  if (!/^[\w.-]+$/.test(name))
+    throw cloudError('auth-failed', subject, `"${name}" is not a valid program name`);
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const child = execFile(program, ['get'], { timeout: 30_000 }, (error, stdout) => {
     if (error === null) return resolve(stdout);
-    // The usual answer of a helper without an entry.
+    // Usual output of a helper without an entry.
     if (/credentials not found/i.test(stdout)) return resolve('{}');
     const reason =
       errnoOf(error) === 'ENOENT' ? 'it is not installed' : `it ended with ${error.code ?? error.signal}`;
     return reject(cloudError('auth-failed', `${subject}: ${program}`, reason));
   });
-  child.stdin?.on('error', () => {}); // it may end without reading
+  child.stdin?.on('error', () => {}); // The helper may exit without reading its input.
   child.stdin?.end(server);
   const { Username: username, Secret: secret } = readAnswer(await promise, `${subject}: ${program}`);
   if (!secret) return undefined;
@@ -152,7 +157,7 @@ function readAnswer(text: string, subject: string): ReturnType<(typeof HELPER_AN
   try {
     return HELPER_ANSWER.parse(text);
   } catch (error) {
-    throw cloudError('auth-failed', subject, `its answer cannot be read: ${(error as Error).message}`);
+    throw cloudError('auth-failed', subject, `its output cannot be read: ${(error as Error).message}`);
   }
 }
 

@@ -3,7 +3,7 @@ import { attempt } from '@nodepool-builder/image-builder/module-kit';
 import { tryDeletion, tryUpload } from './blob-upload.ts';
 import type { Registry } from './registry.ts';
 
-/** Lists the tags of a repository, and checks whether the credentials may push to it and delete from it. */
+/** Lists the tags of a repository, and checks whether the credentials permit pushes and deletions. */
 export async function* diagnoseRegistry(
   provider: string,
   repository: string,
@@ -21,10 +21,14 @@ export async function* diagnoseRegistry(
     status: 'ok',
     message: `${repository} has ${tags.value.length} ${tags.value.length === 1 ? 'tag' : 'tags'}`,
   };
-  const rights = `permission to push of provider ${provider}`;
+  const rights = `push permission of provider ${provider}`;
   const pushed = await attempt(rights, signal, async () => await tryUpload(registry, signal));
-  yield pushed.problem ?? { subject: rights, status: 'ok', message: `an upload to ${repository} can begin` };
-  const deletions = `permission to delete of provider ${provider}`;
+  yield pushed.problem ?? {
+    subject: rights,
+    status: 'ok',
+    message: `uploads to ${repository} are permitted`,
+  };
+  const deletions = `delete permission of provider ${provider}`;
   const deleted = await attempt(deletions, signal, async () => await tryDeletion(registry, signal));
   yield deleted.problem ?? { subject: deletions, status: 'ok', message: `${repository} permits deletions` };
 }

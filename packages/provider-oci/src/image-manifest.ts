@@ -13,7 +13,7 @@ import type { StoredManifest } from './registry.ts';
 export const MANIFEST_TYPE = 'application/vnd.oci.image.manifest.v1+json';
 export const INDEX_TYPE = 'application/vnd.oci.image.index.v1+json';
 
-/** Annotation with the time of the upload. */
+/** Annotation with the upload time. */
 const UPLOADED = 'nodepool_upload_time';
 
 export interface Descriptor {
@@ -37,17 +37,17 @@ export interface OciImage extends TaggedImage {
   readonly uploadedAt: Date;
 }
 
-/** Tag of an image. */
+/** Returns the tag of an image. */
 export function tagOf({ imageName, imageId }: Pick<UploadRequest, 'imageName' | 'imageId'>): string {
   return `${imageName}-${imageId}`;
 }
 
-/** Tag of the image of a name that was built last. */
+/** Returns the tag of the latest build of an image name. */
 export function latestTag(imageName: string): string {
   return tagOf({ imageName, imageId: 'latest' });
 }
 
-/** Annotations of the manifest of an image. */
+/** Returns the annotations of an image's manifest. */
 export function annotationsOf(
   { request, name, tags }: CloudUpload,
   { uploaded, checksums }: { readonly uploaded: string; readonly checksums: Checksums },
@@ -62,7 +62,7 @@ export function annotationsOf(
   };
 }
 
-/** A manifest may be that of others: what is not used may be anything. */
+/** Validates a manifest. It may be foreign, so properties that are not used are not validated. */
 const READER = new JsonReader({ type: 'object', properties: { annotations: {}, manifests: {} } });
 
 const DESCRIPTOR = new JsonReader({
@@ -71,7 +71,7 @@ const DESCRIPTOR = new JsonReader({
   properties: { digest: { type: 'string' }, mediaType: {} },
 });
 
-/** Reads a manifest. Undefined if the provider did not push it. */
+/** Reads a manifest; undefined if the provider did not push it. */
 export function readImage(provider: string, tag: string, manifest: StoredManifest): OciImage | undefined {
   const texts = Object.entries(Object(parse(manifest.text)?.annotations)).filter(
     (entry): entry is [string, string] => typeof entry[1] === 'string',
@@ -89,13 +89,13 @@ export function readImage(provider: string, tag: string, manifest: StoredManifes
   };
 }
 
-/** Types of manifests that name others. */
+/** Media types of manifests that refer to other manifests. */
 const INDEX_TYPES: ReadonlySet<unknown> = new Set([
   INDEX_TYPE,
   'application/vnd.docker.distribution.manifest.list.v2+json',
 ]);
 
-/** Digests of the manifests that indexes name, also by further indexes. */
+/** Returns the digests of all manifests that indexes refer to, including nested indexes. */
 export async function digestsBelow(
   manifests: Iterable<StoredManifest>,
   read: (digest: string) => Promise<StoredManifest | undefined>,
@@ -122,7 +122,7 @@ function parse(text: string): ReturnType<(typeof READER)['parse']> | undefined {
   }
 }
 
-/** Describes an image. @param externalId the tag, with its repository */
+/** Describes an image. @param externalId the tag with its repository */
 export function describeImage(externalId: string, image: OciImage): CloudImage<OciImage> {
   return cloudImage({
     native: image,

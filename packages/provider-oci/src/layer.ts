@@ -5,10 +5,13 @@ import type { OciEntry } from './oci-settings.ts';
 
 export type Compression = OciEntry['compression'];
 
-/** Bytes of a compressed block. Each is a frame of its own: several threads compress, and the memory stays small. */
+/**
+ * Size of a block before compression, in bytes. Each block becomes its own frame, so that several threads can compress
+ * with little memory.
+ */
 const BLOCK = 4 * 2 ** 20;
 
-/** Blocks that are compressed at a time. */
+/** Max blocks that are compressed concurrently. */
 const AHEAD = 3;
 
 const zstd = promisify(zstdCompress);
@@ -26,8 +29,8 @@ const COMPRESS: Readonly<Record<Exclude<Compression, 'none'>, (block: Buffer) =>
 export const SUFFIXES: Readonly<Record<Compression, string>> = { zstd: '.zst', gzip: '.gz', none: '' };
 
 /**
- * Compresses pieces block by block. The memory of a piece may be reused after the next one is requested; the same bytes
- * give the same result, however they are cut into pieces.
+ * Compresses chunks block by block. A chunk's memory may be reused after the next one is requested. The result depends
+ * only on the bytes, not on how they are split into chunks.
  */
 export async function* compressed(
   pieces: AsyncIterable<Buffer>,
@@ -38,14 +41,14 @@ export async function* compressed(
   const ahead: Promise<Buffer>[] = [];
   for await (const block of blocksOf(pieces)) {
     const next = compress(block);
-    next.catch(() => {}); // handled when its turn comes
+    next.catch(() => {}); // The error is handled when this block is yielded.
     ahead.push(next);
     if (ahead.length >= AHEAD) yield (await ahead.shift()) as Buffer;
   }
   for (const next of ahead) yield await next;
 }
 
-/** Copies pieces into blocks of one length; the last one is shorter. */
+/** Copies chunks into blocks of equal length; the last block may be shorter. */
 async function* blocksOf(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
   let block = Buffer.allocUnsafe(BLOCK);
   let length = 0;
@@ -71,12 +74,12 @@ interface TarEntry {
   readonly isDirectory?: boolean;
 }
 
-/** User and group of qemu in KubeVirt, which reads the disk. */
+/** User and group id of qemu in KubeVirt, which reads the disk. */
 const QEMU = 107;
 
 const RECORD = 512;
 
-/** A tar with the disk at `disk/<name>`, as KubeVirt expects it. */
+/** Yields a tar with the disk at `disk/<name>`, as KubeVirt expects it. */
 export async function* containerDisk(
   name: string,
   size: number,
@@ -88,13 +91,16 @@ export async function* containerDisk(
   yield Buffer.alloc(((RECORD - (size % RECORD)) % RECORD) + 2 * RECORD);
 }
 
-/** A header of GNU tar: it can hold sizes from 8 GiB on. All times are 0, so that one disk gives one digest. */
+/**
+ * Builds a GNU tar header, which supports sizes from 8 GiB. All times are 0, so that the same disk always has the same
+ * digest.
+ */
 function tarHeader({ name, mode, size, isDirectory = false }: TarEntry): Buffer {
   const header = Buffer.alloc(RECORD);
   const octal = (value: number, at: number, length: number): void => {
     header.write(value.toString(8).padStart(length - 1, '0'), at, 'latin1');
   };
-  if (Buffer.byteLength(name) > 100) throw new Error(`"${name}" is too long for a tar`);
+  if (Buffer.byteLength(name) > 100) throw new Error(`"${name}" is too long for a tar header`);
   header.write(name, 0);
   octal(mode, 100, 8);
   octal(QEMU, 108, 8);
@@ -113,7 +119,7 @@ function tarHeader({ name, mode, size, isDirectory = false }: TarEntry): Buffer 
   return header;
 }
 
-/** Passes pieces on, and hashes them. */
+/** Passes chunks through and hashes them. */
 export class Tap {
   readonly #hash = createHash('sha256');
 
@@ -124,7 +130,7 @@ export class Tap {
     }
   }
 
-  /** In hexadecimal digits, once the last piece has passed. */
+  /** Returns the hex digest. Call it after the last chunk. */
   digest(): string {
     return this.#hash.digest('hex');
   }

@@ -3,7 +3,7 @@ import { authFiles, findCredentials } from './credentials.ts';
 import { OciProvider } from './oci-provider.ts';
 import { endpointOf, OCI_SETTINGS, parseRepository } from './oci-settings.ts';
 
-/** `type: oci`: images in a registry. The prepared value is the list of files with credentials. */
+/** `type: oci`: images in a registry. The prepared value is the list of credentials files. */
 export const OCI_MODULE: ProviderModule<typeof OCI_SETTINGS, readonly string[]> = {
   type: 'oci',
   settings: OCI_SETTINGS,
@@ -11,7 +11,7 @@ export const OCI_MODULE: ProviderModule<typeof OCI_SETTINGS, readonly string[]> 
     if (parseRepository(repository) === undefined) {
       yield {
         pointer: '/repository',
-        reason: 'is not the name of a repository with its registry',
+        reason: 'is not a repository name with its registry',
         remedy: 'write it as registry.example.com/ci/images, in lower case',
       };
     }
@@ -31,7 +31,7 @@ export const OCI_MODULE: ProviderModule<typeof OCI_SETTINGS, readonly string[]> 
   images: {
     open(entry, services) {
       const repository = parseRepository(entry.repository);
-      if (repository === undefined) throw new Error(`"${entry.repository}" is not a repository`); // see check
+      if (repository === undefined) throw new Error(`"${entry.repository}" is not a repository`); // `check` has validated the repository.
       return new OciProvider({
         entry,
         ...services,

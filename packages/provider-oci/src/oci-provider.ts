@@ -21,7 +21,7 @@ import { beginRecord, cancelBlobs, imageOf, UPLOAD, type UploadRecord } from './
 import { Registry, type RegistryOptions } from './registry.ts';
 import { RegistryImages } from './registry-images.ts';
 
-/** A tag (OCI distribution specification, "Pulling manifests"). */
+/** Pattern of a tag (OCI distribution specification, "Pulling manifests"). */
 const TAG = /^\w[\w.-]{0,127}$/;
 
 export interface OciProviderOptions extends CloudImagesOptions<OciEntry> {
@@ -29,11 +29,11 @@ export interface OciProviderOptions extends CloudImagesOptions<OciEntry> {
 }
 
 /**
- * A provider that keeps images in a repository of an OCI registry. An image is the tag `<image-name>-<image-id>`; with its
- * repository, this is the external id. The tag `<image-name>-latest` names the image that was built last.
+ * A provider that stores images in a repository of an OCI registry. An image has the tag `<image-name>-<image-id>`. The
+ * repository and the tag are its external id. The tag `<image-name>-latest` points to the latest build.
  *
- * The blobs come first, then the manifest with its tag: no tag names an incomplete image. Manifests without our annotations
- * are never touched.
+ * Blobs are pushed before the manifest with its tag, so that no tag refers to an incomplete image. Manifests without
+ * our annotations are never changed.
  */
 export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typeof UPLOAD> {
   readonly #registryOptions: OciProviderOptions['registry'];
@@ -60,13 +60,13 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
     const prefix = this.#images.externalId('');
     const tag = externalId.slice(prefix.length);
     if (!externalId.startsWith(prefix) || !TAG.test(tag)) {
-      const reason = `${JSON.stringify(externalId)} is not a tag of ${this.entry.repository}; list shows the ids`;
+      const reason = `${JSON.stringify(externalId)} is not a tag of ${this.entry.repository}; run list to see the ids`;
       throw cloudError('bad-request', `provider ${this.name}`, reason);
     }
     const manifest = await this.#registry.manifest(tag, signal);
     if (manifest === undefined) return undefined;
     const image = readImage(this.name, tag, manifest);
-    // The tag of the latest image names the manifest of an image, but is not that image.
+    // The tag `latest` refers to the manifest of an image, but is not the image itself.
     const isForeign = image === undefined || tagOf(image) !== tag;
     return isForeign ? foreignImage(externalId) : describeImage(externalId, image);
   }
@@ -83,7 +83,7 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
     const { request, signal } = running;
     const { uploadId, shared = false } = request;
     const tag = tagOf(request);
-    // The image of a shared upload may be that of another process.
+    // The image of a shared upload may belong to another process.
     if (shared) running.cleanUp = async (cleanup) => this.#removePartial(uploadId, cleanup);
     const existing = await this.#images.refuseForeign(request, signal);
     const isDone = existing?.uploadId === uploadId || (shared && existing !== undefined);
@@ -111,7 +111,7 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
     if (native !== undefined) await this.#images.remove(native, signal);
   }
 
-  /** Blobs without a manifest are left to the garbage collection of the registry. */
+  /** Leaves blobs without a manifest to the registry's garbage collection. */
   protected override async removeUpload(
     uploadId: string,
     signal: AbortSignal,
@@ -119,7 +119,7 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
   ): Promise<void> {
     const record = await this.records.read(uploadId);
     const tags = [image, record && imageOf(record)].flatMap((key) => (key ? [tagOf(key)] : []));
-    // Without a name, all images are searched.
+    // Without a name, search all images.
     const images =
       tags.length === 0
         ? await this.#images.all(signal)
@@ -140,7 +140,7 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
         changedAt: new Date(changed),
         remove: async (signal) => {
           if ((await this.records.read(uploadId))?.changed !== changed) return false;
-          // The process may have died after it had pushed the image, before `latest` was set.
+          // The process may have died between pushing the image and setting `latest`.
           const image = await this.#images.at(tag, signal);
           if (image?.uploadId === uploadId) await this.#images.point(image.imageName, signal);
           await this.#removePartial(uploadId, signal);

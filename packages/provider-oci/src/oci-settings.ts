@@ -10,19 +10,19 @@ export const OCI_SETTINGS = {
   properties: {
     repository: {
       ...TEXT,
-      description: 'Repository for the images, with its registry: `registry.example.com/ci/images`.',
-      $comment: 'name the repository, such as registry.example.com/ci/images',
+      description: 'Repository for the images, including the registry: `registry.example.com/ci/images`.',
+      $comment: 'set it to the repository, such as registry.example.com/ci/images',
     },
     endpoint: {
       ...TEXT,
-      description: 'URL of the registry. Default: `https://` and the host of the repository.',
+      description: 'URL of the registry. Default: `https://` and the host in `repository`.',
     },
     'auth-file': {
       type: 'string',
       format: 'path',
       minLength: 1,
       description:
-        'File with the credentials, as `podman login` and `docker login` write it. Default: `REGISTRY_AUTH_FILE`, else the ' +
+        'Credentials file, as written by `podman login` and `docker login`. Default: `REGISTRY_AUTH_FILE`, else the ' +
         'files of podman and docker.',
     },
     'ca-file': {
@@ -30,26 +30,28 @@ export const OCI_SETTINGS = {
       format: 'path',
       minLength: 1,
       description:
-        "PEM file with the certificate of the registry's authority. Default: `REQUESTS_CA_BUNDLE`, else Node's authorities.",
+        "PEM file with the registry's certificate authority. Default: `REQUESTS_CA_BUNDLE`, else Node's certificate authorities.",
     },
     layout: {
       enum: ['artifact', 'container-disk', 'container-image'],
       default: 'artifact',
       description:
         '`artifact`: the file is the only layer, as ORAS stores files. `container-disk`: a disk for KubeVirt. ' +
-        '`container-image`: a `tar` becomes the only layer of a container image, or is pushed as it is if it is an archive of ' +
+        '`container-image`: a `tar` becomes the only layer of a container image, or is pushed unchanged if it is an archive in ' +
         'the OCI layout.',
     },
     compression: {
       enum: ['zstd', 'gzip', 'none'],
       default: 'zstd',
-      description: 'Compression of the layer. A `container-image` that is pushed as it is keeps its own.',
+      description:
+        'Compression of the layer. A `container-image` that is pushed unchanged keeps its own compression.',
     },
     'chunk-size': {
       type: 'integer',
       minimum: 65_536,
       default: 8_388_608,
-      description: 'Bytes of a request. An interrupted upload goes on with the first chunk that is missing.',
+      description:
+        'Size of an upload request in bytes. An interrupted upload resumes with the first missing chunk.',
     },
   },
 } as const satisfies ObjectSchema;
@@ -64,13 +66,13 @@ export interface RepositoryName {
   readonly path: string;
 }
 
-/** Docker Hub has another host for its registry than in its names. */
+/** Docker Hub's registry host differs from the host in its image names. */
 const HUB = { name: 'docker.io', endpoint: 'https://registry-1.docker.io' } as const;
 
-/** A path of a repository (OCI distribution specification, "Pulling manifests"). */
+/** Pattern of a repository path (OCI distribution specification, "Pulling manifests"). */
 const PATH = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$/;
 
-/** Parses `repository`. Undefined if it is not the name of a repository with its registry. */
+/** Parses `repository`; undefined if it is not a repository name with its registry. */
 export function parseRepository(text: string): RepositoryName | undefined {
   const { host = '', path = '' } = /^(?<host>[^/]+)\/(?<path>.+)$/.exec(text)?.groups ?? {};
   const isHost =
@@ -78,7 +80,7 @@ export function parseRepository(text: string): RepositoryName | undefined {
   return isHost && !host.includes('@') && PATH.test(path) ? { host, path } : undefined;
 }
 
-/** URL of the registry of an entry. */
+/** Returns the registry URL of an entry. */
 export function endpointOf({ endpoint }: Pick<OciEntry, 'endpoint'>, { host }: RepositoryName): URL {
   return new URL(endpoint ?? (host === HUB.name ? HUB.endpoint : `https://${host}`));
 }

@@ -6,7 +6,7 @@ import type { Registry } from './registry.ts';
 
 const TEXT = { type: 'string', minLength: 1 } as const;
 
-/** An unfinished upload, on record before the registry gets its first request. */
+/** Record of an unfinished upload, written before the first request to the registry. */
 export const UPLOAD = {
   type: 'object',
   required: ['upload-id', 'image-id', 'image-name', 'uploaded', 'changed'],
@@ -14,23 +14,23 @@ export const UPLOAD = {
     'upload-id': TEXT,
     'image-id': TEXT,
     'image-name': TEXT,
-    /** ISO 8601: the first attempt. */
+    /** Time of the first attempt in ISO 8601. */
     uploaded: TEXT,
-    /** ISO 8601: the last change of this record. */
+    /** Time of this record's last change in ISO 8601. */
     changed: TEXT,
-    /** Digests of manifests without a tag, which an index will name. */
+    /** Digests of untagged manifests that an index will refer to. */
     manifests: { type: 'array', items: TEXT },
-    /** Digests of manifests that lose the tag of the image to this upload. */
+    /** Digests of manifests whose tag moves to this upload. */
     replaced: { type: 'array', items: TEXT },
-    /** The blob on its way: how it is made of the file, or its digest. */
+    /** Name of the blob in transit: how it is created from the file, or its digest. */
     'blob-name': TEXT,
     location: TEXT,
     'smallest-chunk': { type: 'integer', minimum: 0 },
-    /** These are known once all its bytes were sent. */
+    /** Digest and length, known once all bytes have been sent. */
     digest: TEXT,
     size: { type: 'integer', minimum: 0 },
     'diff-id': TEXT,
-    /** URL of the upload of the configuration, which is a small blob. */
+    /** Upload URL of the configuration, which is a small blob. */
     'configuration-location': TEXT,
     md5: TEXT,
     sha256: TEXT,
@@ -39,15 +39,15 @@ export const UPLOAD = {
 
 export type UploadRecord = SettingsOf<typeof UPLOAD>;
 
-/** Image of an upload. */
+/** Returns the image of an upload. */
 export function imageOf(record: UploadRecord): ImageKey {
   return { imageId: record['image-id'], imageName: record['image-name'] };
 }
 
 /**
- * Reads the record of an upload, or begins one.
+ * Reads the record of an upload, or creates one.
  *
- * @param replaced digest of the manifest that has its tag
+ * @param replaced digest of the manifest that currently has the tag
  */
 export async function beginRecord(
   records: UploadRecords<typeof UPLOAD>,
@@ -63,7 +63,7 @@ export async function beginRecord(
   return await writeRecord(records, { ...record, ...(digests.size > 0 && { replaced: [...digests] }) });
 }
 
-/** Writes a record with the time of its change. @returns what it wrote */
+/** Writes a record with the current time. @returns the written record */
 async function writeRecord(
   records: UploadRecords<typeof UPLOAD>,
   record: UploadRecord,
@@ -73,27 +73,27 @@ async function writeRecord(
   return written;
 }
 
-/** What one upload needs. */
+/** Parameters of one upload. */
 export interface OciUpload extends CloudUpload {
   readonly registry: Registry;
   readonly entry: OciEntry;
   readonly records: UploadRecords<typeof UPLOAD>;
 }
 
-/** What is known about the layer of an image once its bytes were sent. */
+/** Properties of an image's layer, known once all bytes have been sent. */
 export interface SentLayer {
   readonly blob: Blob;
-  /** Digest of the layer before its compression. */
+  /** Digest of the uncompressed layer. */
   readonly diffId: string;
-  /** Of the file. */
+  /** Digests of the file. */
   readonly checksums: Checksums;
 }
 
-/** The state of a blob on record, and the way to change it. */
+/** Reads a blob's state from the record, and provides a way to update it. */
 export async function blobState(
   { registry, records, request: { uploadId }, signal }: OciUpload,
   name: string,
-  /** Called once all bytes were sent. */
+  /** Called once all bytes have been sent. */
   layer: () => Pick<SentLayer, 'diffId' | 'checksums'> | undefined = () => undefined,
 ): Promise<{ readonly state: BlobState; readonly save: (state: BlobState) => Promise<void> }> {
   const record = await records.read(uploadId);
@@ -119,7 +119,7 @@ export async function blobState(
   };
 }
 
-/** Cancels the unfinished uploads of blobs. */
+/** Cancels unfinished blob uploads. */
 export async function cancelBlobs(
   registry: Registry,
   { location, 'configuration-location': small }: UploadRecord,
@@ -150,7 +150,7 @@ async function recordOf(records: UploadRecords<typeof UPLOAD>, uploadId: string)
   return record;
 }
 
-/** Puts a manifest without a tag on record, before it is pushed. */
+/** Records an untagged manifest before it is pushed. */
 export async function addManifest(
   { records, request: { uploadId } }: OciUpload,
   digest: string,

@@ -11,7 +11,7 @@ import {
   type UploadRecord,
 } from './oci-upload.ts';
 
-/** Type of the artifacts, and beginning of the types of their layers. */
+/** Artifact type, and prefix of the layer media types. */
 const ARTIFACT = 'application/vnd.nodepool-builder.disk-image';
 
 /** Configuration of an artifact (OCI image specification, "Guidance for an Empty Descriptor"). */
@@ -49,7 +49,7 @@ export async function pushContainerDisk(upload: OciUpload, record: UploadRecord)
   return await pushContainer(upload, record, wrap);
 }
 
-/** Pushes a container image with one layer. @param wrap makes the tar of the file */
+/** Pushes a container image with one layer. @param wrap converts the file to a tar */
 export async function pushContainer(
   upload: OciUpload,
   { uploaded }: UploadRecord,
@@ -99,7 +99,7 @@ function manifestOf(content: {
   };
 }
 
-/** Sends the file as one blob. @throws ImageError if it is not the file that its builder made */
+/** Sends the file as one blob. @throws ImageError if the file differs from what its builder created */
 async function pushLayer(upload: OciUpload, wrap?: Wrap): Promise<SentLayer> {
   const { registry, entry, request, records, limit, signal, onProgress } = upload;
   const { path, size, checksums: known } = request.file;
@@ -109,7 +109,7 @@ async function pushLayer(upload: OciUpload, wrap?: Wrap): Promise<SentLayer> {
       ...(known && { checksums: known }),
       signal,
       mayBeRemoved: true,
-      // The end is a manifest.
+      // The upload ends with the manifest.
       onProgress: ({ done, total }) => onProgress({ done: Math.min(done, total * 0.99), total }),
     });
     try {
@@ -126,7 +126,7 @@ async function pushLayer(upload: OciUpload, wrap?: Wrap): Promise<SentLayer> {
       await reader.close();
     }
   };
-  // A change of the file or of these settings makes another blob.
+  // If the file or these settings change, the blob changes as well.
   const name = [entry.layout, entry.compression, request.file.format, known?.sha256 ?? size].join(' ');
   const { state, save } = await blobState(upload, name, () => layer);
   const { 'chunk-size': chunkSize } = entry;
@@ -139,6 +139,6 @@ async function pushLayer(upload: OciUpload, wrap?: Wrap): Promise<SentLayer> {
 function changed(path: string, how: string): ImageError {
   return new ImageError(
     'image-changed',
-    `"${path}" is not what the builder made: ${how}; build the image again`,
+    `"${path}" is not the file that the builder created: ${how}; build the image again`,
   );
 }

@@ -7,17 +7,17 @@ import {
 import type { Credentials } from './credentials.ts';
 import { registryError } from './registry-error.ts';
 
-/** What a registry asks for in the header `WWW-Authenticate`. */
+/** Challenge from the header `WWW-Authenticate` of a registry. */
 export interface Challenge {
-  /** In lower case: `basic`, `bearer`. */
+  /** Scheme in lower case: `basic`, `bearer`. */
   readonly scheme: string;
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** A scheme, or a parameter with its value, in quotation marks or not (RFC 9110, 11.6.1). */
+/** A scheme, or a parameter with its value, quoted or not (RFC 9110, 11.6.1). */
 const WORD = /([\w!#$%&'*+.^`|~-]+)(?:\s*(=)\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*)))?/g;
 
-/** Parses a header. Of several challenges, the first known one counts. */
+/** Parses a header. Returns the first known challenge. */
 export function parseChallenge(header = ''): Challenge | undefined {
   const challenges: { readonly scheme: string; readonly parameters: Record<string, string> }[] = [];
   for (const [, word = '', hasValue, quoted, plain = ''] of header.matchAll(WORD)) {
@@ -40,13 +40,13 @@ interface AuthRequest {
   /** URL of the registry. */
   readonly registry: URL;
   readonly credentials: Credentials | undefined;
-  /** For errors: `provider oci`. */
+  /** Subject of errors: `provider oci`. */
   readonly subject: string;
   readonly signal: AbortSignal;
 }
 
 /**
- * Makes the header `Authorization` for a challenge, with a token of the registry's token service where it has one.
+ * Creates the `Authorization` header for a challenge, with a token from the registry's token service if it has one.
  *
  * @throws CloudError
  */
@@ -57,8 +57,8 @@ export async function authorize(request: AuthRequest): Promise<string> {
   if (challenge?.scheme === 'basic' && basic !== undefined) return basic;
   const reason =
     challenge === undefined
-      ? 'the registry refuses the request, and asks for credentials of an unknown kind'
-      : 'the registry wants a name and a password, and no auth-file has them';
+      ? 'the registry rejects the request, and requires an unknown kind of credentials'
+      : 'the registry requires a user name and a password, and no auth-file contains them';
   throw cloudError('auth-failed', subject, reason);
 }
 
@@ -73,7 +73,11 @@ async function fetchToken(
 ): Promise<string> {
   const url = URL.parse(realm);
   if (url === null || (registry.protocol === 'https:' && url.protocol !== 'https:')) {
-    throw cloudError('auth-failed', subject, 'the registry names a token service without TLS, or none');
+    throw cloudError(
+      'auth-failed',
+      subject,
+      'the registry refers to a token service without TLS, or to none',
+    );
   }
   const query = { ...(service && { service }), ...(scope && { scope }) };
   const basic = basicHeader(credentials);
@@ -102,13 +106,13 @@ async function fetchToken(
   if (answer.status !== 200) {
     const error = registryError(what, answer);
     if (error.code !== 'not-found') throw error;
-    // The image is not missing because its registry names a wrong token service.
-    throw cloudError('auth-failed', what, error.message, { remedy: 'check the registry that names it' });
+    // A 404 from a wrong token service must not look like a missing image.
+    throw cloudError('auth-failed', what, error.message, { remedy: 'check the registry that refers to it' });
   }
   const { token, access_token: accessToken } = readToken(answer.body, what);
   const found = token || accessToken;
   if (found) return found;
-  throw cloudError('auth-failed', what, 'the answer has no token');
+  throw cloudError('auth-failed', what, 'the response contains no token');
 }
 
 function readToken(body: string, subject: string): ReturnType<(typeof TOKEN)['parse']> {

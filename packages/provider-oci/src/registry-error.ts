@@ -9,19 +9,19 @@ import {
   retryAfterSeconds,
 } from '@nodepool-builder/image-builder/module-kit';
 
-/** Codes of registries that mean more than their HTTP status. */
+/** Registry error codes that are more specific than the HTTP status. */
 const CODES: Readonly<Record<string, CloudErrorCode>> = {
   UNAUTHORIZED: 'auth-failed',
   DENIED: 'forbidden',
   TOOMANYREQUESTS: 'rate-limited',
 };
 
-/** Protections that only somebody else has set: the provider sets none. */
+/** Remedies for protections that the provider itself never sets. */
 const PROTECTIONS: RemedyTable = [
-  [/immutable|locked|retention/i, 'exempt the tag from the rule of the registry, or remove its lock'],
+  [/immutable|locked|retention/i, "exempt the tag from the registry's rule, or remove its lock"],
 ];
 
-const TOO_LONG = 'raise the length of requests that the registry, or a proxy before it, permits';
+const TOO_LONG = 'increase the request size limit of the registry, or of the proxy in front of it';
 const NO_REPOSITORY = 'create the repository, or correct its name';
 
 /** Remedies that depend on the request. */
@@ -30,14 +30,14 @@ const REMEDIES: Readonly<Record<string, string>> = {
   'PUT 404': NO_REPOSITORY,
   'PATCH 413': TOO_LONG,
   'PUT 413': TOO_LONG,
-  'DELETE 403': 'give the credentials the permission to delete',
+  'DELETE 403': 'give the credentials permission to delete',
 };
 
 /**
- * Translates the response of a registry into an error.
+ * Converts a registry's error response to an error.
  *
  * @param subject the provider and the request: `provider oci: GET ci/images:debian-1`
- * @param method of the request
+ * @param method HTTP method of the request
  */
 export function registryError(
   subject: string,
@@ -53,7 +53,7 @@ export function registryError(
   return cloudError(known, subject, reason, { status, retryAfter, ...remedies });
 }
 
-/** The registry permits no deletions. */
+/** The registry does not permit deletions. */
 export class DeletionForbiddenError extends CloudError {
   constructor(subject: string, cause: CloudError) {
     super('bad-request', `${subject}: the registry forbids deletions; permit them in its configuration`, {
@@ -63,12 +63,15 @@ export class DeletionForbiddenError extends CloudError {
 }
 
 function codeOf(status: number, code: string, message: string): CloudErrorCode {
-  // Harbor refuses what exceeds a quota with DENIED.
+  // Harbor responds with DENIED when a quota is exceeded.
   if (status < 500 && /quota/i.test(message)) return 'quota-exceeded';
   return CODES[code] ?? codeOfStatus(status);
 }
 
-/** The first error of a body `{"errors": [{code, message}]}`; undefined in other bodies, such as those of proxies. */
+/**
+ * Returns the first error from a body `{"errors": [{code, message}]}`; undefined for other bodies, such as those from
+ * proxies.
+ */
 function firstError(body: string): { readonly code?: string; readonly message?: string } | undefined {
   try {
     const { errors } = JSON.parse(body) as { errors?: unknown };

@@ -5,13 +5,13 @@ import type { OciEntry } from './oci-settings.ts';
 import type { Registry, StoredManifest } from './registry.ts';
 import { DeletionForbiddenError } from './registry-error.ts';
 
-/** Manifests that are read at a time. */
+/** Max concurrent manifest reads. */
 const READS = 8;
 
-/** How often the tag `latest` is set in one go. Only a registry that answers from a cache needs as many. */
+/** Max consecutive updates of the tag `latest`. Only a registry that serves cached responses needs several. */
 const ROUNDS = 10;
 
-/** An image, as far as the choice of the last one needs it. */
+/** Properties of an image that determine the latest build. */
 type Build = Pick<OciImage, 'tag' | 'imageName' | 'imageId' | 'builtAt'> & { readonly digest: string };
 
 interface TaggedManifest {
@@ -19,15 +19,15 @@ interface TaggedManifest {
   readonly manifest: StoredManifest;
 }
 
-/** Images of one provider in its repository: finds them, removes them, and sets the tags `latest`. */
+/** Images of one provider in its repository. Finds and removes images, and sets the tags `latest`. */
 export class RegistryImages {
   readonly #provider: string;
   readonly #repository: string;
   readonly #registry: Registry;
   readonly #logger: Logger;
-  /** `latest` is set by one after the other: two uploads that end together must leave the newer one there. */
+  /** Serializes updates of `latest`, so that it points to the newer build when two uploads end together. */
   readonly #latest = new Mutex();
-  /** Builds by their tags, as they were read last. The one that becomes `latest` is read again. */
+  /** Builds by tag, as last read. A build is read again before it becomes `latest`. */
   readonly #builds = new Map<string, Build>();
 
   constructor({ name, repository }: OciEntry, registry: Registry, logger: Logger) {
@@ -37,28 +37,28 @@ export class RegistryImages {
     this.#logger = logger;
   }
 
-  /** External id of the image that has a tag. */
+  /** Returns the external id of the image with a tag. */
   externalId(tag: string): string {
     return `${this.#repository}:${tag}`;
   }
 
-  /** All images, which takes a request for each tag. */
+  /** Lists all images, with one request per tag. */
   async all(signal: AbortSignal): Promise<OciImage[]> {
     const tagged = await this.#read(await this.#registry.tags(signal), signal);
     return tagged.flatMap((each) => this.#note(each) ?? []);
   }
 
-  /** The image that has a tag. Undefined if there is none, or if the tag belongs to others. */
+  /** Returns the image with a tag. Undefined if there is none, or if the tag is foreign. */
   async at(tag: string, signal: AbortSignal): Promise<OciImage | undefined> {
     const manifest = await this.#registry.manifest(tag, signal);
     return manifest && this.#note({ tag, manifest });
   }
 
   /**
-   * Refuses to replace a tag of another owner, or of another image: image `c` of `a-b` and image `b-c` of `a` have the same
-   * tag.
+   * Refuses to replace a foreign tag, or the tag of another image: image `c` of `a-b` and image `b-c` of `a` have the
+   * same tag.
    *
-   * @returns the image that has the tag
+   * @returns the image with the tag
    * @throws ImageError `provider-refused`
    */
   async refuseForeign(request: UploadRequest, signal: AbortSignal): Promise<OciImage | undefined> {
@@ -73,26 +73,26 @@ export class RegistryImages {
     if (image.imageId === imageId && image.imageName === imageName) return image;
     throw new ImageError(
       'provider-refused',
-      `${this.externalId(tag)} is image ${image.imageId} of ${image.imageName} already; delete that one or use another image-id`,
+      `${this.externalId(tag)} already is image ${image.imageId} of ${image.imageName}; delete that image or use another image-id`,
     );
   }
 
   #taken(tag: string): ImageError {
-    const reason = 'was not pushed by this provider, and is not touched';
-    return new ImageError('provider-refused', `${this.externalId(tag)} ${reason}; remove the tag by hand`);
+    const reason = 'was not pushed by this provider, and remains unchanged';
+    return new ImageError('provider-refused', `${this.externalId(tag)} ${reason}; remove the tag manually`);
   }
 
-  /** Pushes the manifest of an image, which names its blobs. */
+  /** Pushes the manifest of an image, which refers to its blobs. */
   async put(tag: string, { type, text }: Omit<StoredManifest, 'digest'>, signal: AbortSignal): Promise<void> {
     await this.#registry.putManifest(tag, type, text, signal);
     this.#builds.delete(tag);
   }
 
-  /** Points the tag `latest` of an image at the build that is the last one. */
+  /** Points the tag `latest` of an image to the latest build. */
   async point(imageName: string, signal: AbortSignal, without?: OciImage): Promise<void> {
     await this.#latest.run(async () => {
       const pointer = latestTag(imageName);
-      // Repeated after each change: another process may have changed the tag without seeing this image.
+      // Repeats after each change, because another process may have changed the tag without seeing this image.
       for (let round = 0; round < ROUNDS; round += 1) {
         const builds = (await this.#buildsOf(imageName, signal)).filter(
           ({ digest }) => digest !== without?.manifest.digest,
@@ -107,34 +107,34 @@ export class RegistryImages {
         await this.#registry.putManifest(pointer, image.manifest.type, image.manifest.text, signal);
       }
       this.#logger.warn(
-        `provider ${this.#provider}: the registry still names another image as ${pointer} after ${ROUNDS} changes`,
+        `provider ${this.#provider}: ${pointer} still refers to another image after ${ROUNDS} changes`,
       );
     });
   }
 
   /**
-   * Whether the manifest at the tag `latest` of an image is one of its builds. Else the tag belongs to others, or to an image
-   * whose own tag it is: image `b-latest` of `a` has the tag `a-b-latest`.
+   * Whether the manifest at the tag `latest` of an image is one of its builds. Otherwise the tag is foreign, or belongs
+   * to another image: image `b-latest` of `a` has the tag `a-b-latest`.
    */
   #isPointer(imageName: string, manifest: StoredManifest): boolean {
     return readImage(this.#provider, latestTag(imageName), manifest)?.imageName === imageName;
   }
 
-  /** Removes an image. `latest` names the build before it then. */
+  /** Removes an image. `latest` then points to the previous build. */
   async remove(image: OciImage, signal: AbortSignal): Promise<void> {
     const pointer = latestTag(image.imageName);
     const latest = await this.#registry.manifest(pointer, signal);
     if (latest?.digest === image.manifest.digest) await this.point(image.imageName, signal, image);
     await this.#removeManifests(image, signal);
-    // Another process may have moved it back: the tag has vanished with the manifest then.
+    // If another process moved the tag back, it was deleted together with the manifest.
     if ((await this.#registry.manifest(pointer, signal)) === undefined) {
       await this.point(image.imageName, signal);
     }
   }
 
   /**
-   * Removes a manifest whose tag names another one now, unless the tag has been given back. Nobody sees it, so it may stay
-   * where deletions are forbidden.
+   * Removes a manifest whose tag now refers to another one, unless the tag has moved back. Nothing refers to the
+   * manifest, so it may remain where deletions are forbidden.
    */
   async removeReplaced(digest: string, request: ImageKey, signal: AbortSignal): Promise<void> {
     const tag = tagOf(request);
@@ -146,11 +146,11 @@ export class RegistryImages {
       await this.remove(image, signal);
     } catch (error) {
       if (!(error instanceof DeletionForbiddenError)) throw error;
-      this.#logger.warn(`${error.message}; the image that was replaced stays without a tag`);
+      this.#logger.warn(`${error.message}; the replaced image remains without a tag`);
     }
   }
 
-  /** Removes manifests that no tag of the repository names, neither directly nor by an index. */
+  /** Removes manifests that no tag of the repository refers to, neither directly nor through an index. */
   async removeUnnamed(digests: readonly string[], signal: AbortSignal): Promise<void> {
     if (digests.length === 0) return;
     const tagged = await this.#read(await this.#registry.tags(signal), signal);
@@ -162,7 +162,7 @@ export class RegistryImages {
     }
   }
 
-  /** Removes a manifest with all its tags, and the manifests that it alone named. */
+  /** Removes a manifest with all its tags, and the manifests that only it refers to. */
   async #removeManifests({ tag, manifest }: OciImage, signal: AbortSignal): Promise<void> {
     const below = await this.#digestsBelow([manifest], signal);
     await this.#registry.deleteManifest(manifest.digest, signal);
@@ -174,7 +174,7 @@ export class RegistryImages {
     return await digestsBelow(manifests, async (digest) => await this.#registry.manifest(digest, signal));
   }
 
-  /** All builds of an image name. Only those are read that are not known. */
+  /** Lists all builds of an image name. Reads only unknown builds. */
   async #buildsOf(imageName: string, signal: AbortSignal): Promise<Build[]> {
     const prefix = tagOf({ imageName, imageId: '' });
     const tags = (await this.#registry.tags(signal)).filter((tag) => tag.startsWith(prefix));
@@ -189,7 +189,10 @@ export class RegistryImages {
       .filter((build) => build.imageName === imageName);
   }
 
-  /** Reads a manifest as an image, and remembers its build. `latest` is no image: it has the manifest of one. */
+  /**
+   * Parses a manifest as an image, and remembers its build. `latest` itself is not an image, because it shares an
+   * image's manifest.
+   */
   #note({ tag, manifest }: TaggedManifest): OciImage | undefined {
     this.#builds.delete(tag);
     const image = readImage(this.#provider, tag, manifest);
@@ -199,7 +202,7 @@ export class RegistryImages {
     return image;
   }
 
-  /** Manifests of tags, in the order of the tags. */
+  /** Reads the manifests of tags, in the order of the tags. */
   async #read(tags: readonly string[], signal: AbortSignal): Promise<TaggedManifest[]> {
     const found: TaggedManifest[] = [];
     const rest = tags.values();

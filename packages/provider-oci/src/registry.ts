@@ -23,7 +23,7 @@ import type { RepositoryName } from './oci-settings.ts';
 import { authorize, type Challenge, parseChallenge } from './registry-auth.ts';
 import { DeletionForbiddenError, registryError } from './registry-error.ts';
 
-/** Seconds for one request: a chunk may travel slowly. */
+/** Timeout of one request in seconds. Sending a chunk may take long. */
 const TIMEOUT = 600;
 
 const RETRY: RetryLimits = { attempts: 6, firstDelay: 1, longestDelay: 30, longestRetryAfter: 300 };
@@ -33,7 +33,9 @@ const MANIFEST_TYPES = [
   'application/vnd.oci.image.index.v1+json',
 ] as const;
 
-/** Types of docker. A registry hides manifests whose types a client does not accept, but their tags are taken, too. */
+/**
+ * Docker media types. A registry hides manifests whose type a client does not accept, but their tags are also in use.
+ */
 const FOREIGN_TYPES = [
   'application/vnd.docker.distribution.manifest.v2+json',
   'application/vnd.docker.distribution.manifest.list.v2+json',
@@ -52,13 +54,13 @@ export interface RegistryOptions {
   readonly endpoint: URL;
   readonly repository: RepositoryName;
   readonly credentials: () => Promise<Credentials | undefined>;
-  /** PEM file. Default: the authorities of Node. */
+  /** Path of a PEM file. Default: Node's certificate authorities. */
   readonly caFile?: string | undefined;
   readonly retry?: Partial<RetryLimits> | undefined;
   readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
 }
 
-/** A manifest as the registry has it. */
+/** A manifest as stored in the registry. */
 export interface StoredManifest {
   readonly digest: string;
   readonly type: string;
@@ -67,9 +69,9 @@ export interface StoredManifest {
 
 /** One request. */
 export interface RegistryRequest extends Omit<HttpRequest, 'url' | 'signal' | 'form'> {
-  /** For errors and metrics: `PATCH blob`. */
+  /** Task name for errors and metrics: `PATCH blob`. */
   readonly task: string;
-  /** Below the repository, such as `tags/list`; or the URL of an answer. */
+  /** Path below the repository, such as `tags/list`, or a URL from a response. */
   readonly path: string | URL;
   readonly signal: AbortSignal;
 }
@@ -77,11 +79,11 @@ export interface RegistryRequest extends Omit<HttpRequest, 'url' | 'signal' | 'f
 /** One repository of a registry. */
 export class Registry {
   readonly policy: RetryPolicy;
-  /** Bytes of the longest chunk that the registry takes, as far as it is known. */
+  /** Max chunk size that the registry accepts, in bytes, as far as known. */
   longestChunk = Number.POSITIVE_INFINITY;
   readonly #options: RegistryOptions;
   #client: Promise<HttpClient> | undefined;
-  /** The header `Authorization`, and the challenge that it answers, by what the requests may do. */
+  /** `Authorization` headers and their challenges, by scope of the requests. */
   readonly #authorizations = new Map<string, { readonly value: string; readonly challenge: Challenge }>();
 
   constructor(options: RegistryOptions) {
@@ -93,24 +95,27 @@ export class Registry {
     return `provider ${this.#options.name}`;
   }
 
-  /** Sends a request, again after errors that pass. @throws CloudError, or the signal's reason */
+  /** Sends a request, and retries after transient errors. @throws CloudError, or the signal's reason */
   async request(request: RegistryRequest): Promise<HttpAnswer> {
     const { signal } = request;
     return await this.policy.run(() => this.send(request), { signal, onRetry: () => {} });
   }
 
-  /** Sends a request once, or twice if the first answer asks for credentials. @throws CloudError, or the signal's reason */
+  /**
+   * Sends a request once, or twice if the first response requires credentials. @throws CloudError, or the signal's
+   * reason
+   */
   async send({ task, path, signal, ...request }: RegistryRequest): Promise<HttpAnswer> {
     signal.throwIfAborted();
     const start = performance.now();
     try {
       const url = typeof path === 'string' ? this.#url(path) : path;
       const answer = await this.#authorized({ ...request, url, signal, followsRedirects: false });
-      // A redirect to a storage tells that a blob is there.
+      // A redirect to a storage host means that the blob exists.
       if (answer.status < 300 || (answer.status < 400 && request.method === 'HEAD')) return answer;
       if (answer.status >= 400) {
         const error = registryError(`${this.subject}: ${task}`, answer, request.method);
-        // Nothing is missing because a web page says so.
+        // A web page with status 404 does not mean that something is missing.
         if (answer.status !== 404 || !/^\s*</.test(answer.body)) throw error;
         throw this.#invalid(task, 'the response with status 404 is a web page');
       }
@@ -131,7 +136,7 @@ export class Registry {
     }
   }
 
-  /** A manifest, by tag or digest; undefined if there is none. */
+  /** Returns a manifest by tag or digest; undefined if it does not exist. */
   async manifest(reference: string, signal: AbortSignal): Promise<StoredManifest | undefined> {
     const request = {
       task: `GET manifest ${reference}`,
@@ -153,7 +158,7 @@ export class Registry {
     await this.request({ task, method: 'PUT', path: `manifests/${reference}`, headers, body: text, signal });
   }
 
-  /** Deletes a manifest with all its tags. A missing one is no error. */
+  /** Deletes a manifest with all its tags. A missing manifest is not an error. */
   async deleteManifest(digest: string, signal: AbortSignal): Promise<void> {
     const request = {
       method: 'DELETE',
@@ -169,14 +174,14 @@ export class Registry {
     }
   }
 
-  /** All tags of the repository; none if it does not exist yet. */
+  /** Lists all tags of the repository. Empty if it does not exist yet. */
   async tags(signal: AbortSignal): Promise<string[]> {
     const options = { subject: `${this.subject}: GET tags`, pageSizes: PAGE_SIZES };
     return await listAll(options, async (marker, size) => {
       const first = size === undefined ? 'tags/list' : `tags/list?n=${size}`;
       const path = marker === undefined ? first : this.resolve(marker);
       const answer = await this.request({ task: 'GET tags', path, signal }).catch((error: unknown) => {
-        if (marker !== undefined) throw error; // only the first page tells that there is no repository
+        if (marker !== undefined) throw error; // Only the first page can report that the repository does not exist.
         return unlessAbsent(error);
       });
       if (answer === undefined) return { entries: [] };
@@ -186,17 +191,17 @@ export class Registry {
     });
   }
 
-  /** Whether the repository has a blob. */
+  /** Whether the repository contains a blob. */
   async hasBlob(digest: string, signal: AbortSignal): Promise<boolean> {
     const request = { method: 'HEAD', task: 'HEAD blob', path: `blobs/${digest}`, signal } as const;
     return (await this.request(request).catch(unlessAbsent)) !== undefined;
   }
 
   /**
-   * The URL of a header `Location` or `Link`. A registry behind a balancer may name a host, port or scheme of its own: its
-   * API is requested at the endpoint. Other hosts, such as storage, get no token.
+   * Resolves the URL of a `Location` or `Link` header. A registry behind a load balancer may return its own host, port
+   * or scheme, but its API is requested at the endpoint. Other hosts, such as storage, get no token.
    *
-   * @throws CloudError if it lacks TLS, unlike the endpoint
+   * @throws CloudError if the URL does not use TLS, unlike the endpoint
    */
   resolve(location: string): URL {
     const { endpoint } = this.#options;
@@ -204,7 +209,7 @@ export class Registry {
     const isOwn = url?.hostname === endpoint.hostname || url?.pathname.startsWith('/v2/');
     if (url !== null && isOwn) return atOrigin(url, endpoint);
     if (url !== null && (url.protocol === 'https:' || url.protocol === endpoint.protocol)) return url;
-    const reason = `the registry names a location without TLS, ${url?.origin ?? 'which is no URL'}`;
+    const reason = `the registry returned a location without TLS, ${url?.origin ?? 'which is not a URL'}`;
     const remedy = 'correct the host in its configuration, or X-Forwarded-Proto of its proxy';
     throw cloudError('bad-request', this.subject, `${reason}; ${remedy}`);
   }
@@ -231,7 +236,7 @@ export class Registry {
     this.#client ??= this.#open();
     const client = await this.#client;
     const { endpoint, credentials } = this.#options;
-    // A token is for the registry, not for the storage that it may send a client to.
+    // Never send the registry's token to the storage host that it redirects to.
     if (request.url.origin !== endpoint.origin) return await client.send(request);
     const { method = 'GET', signal } = request;
     const scope = method === 'GET' || method === 'HEAD' ? 'pull' : method === 'DELETE' ? 'delete' : 'push';
@@ -242,7 +247,7 @@ export class Registry {
       });
     const known = this.#authorizations.get(scope);
     const answer = await send(known?.value);
-    // Amazon's registry refuses an expired password with 403, and names no challenge.
+    // Amazon's registry rejects an expired password with 403, without a challenge.
     const isRefused = answer.status === 401 || (answer.status === 403 && known !== undefined);
     if (!isRefused) return answer;
     if (answer.status === 401) this.#authorizations.delete(scope);
@@ -255,7 +260,7 @@ export class Registry {
       subject: this.subject,
       signal,
     });
-    // The same password would be refused again.
+    // The same password would be rejected again.
     if (challenge === undefined || authorization === known?.value) return answer;
     this.#authorizations.set(scope, { value: authorization, challenge });
     return await send(authorization);
@@ -279,15 +284,15 @@ export class Registry {
 }
 
 const REMEDIES: Partial<Record<NetworkFailureKind, string>> = {
-  'unknown-authority': 'name the authority of its certificate in ca-file',
+  'unknown-authority': 'set ca-file to the certificate of its authority',
 };
 
-/** Digest of a manifest or a blob. */
+/** Computes the digest of a manifest or a blob. */
 export function digestOf(bytes: string | Uint8Array): string {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 }
 
-/** The URL with the relation `next` in a header `Link: <url>; rel="next"`. */
+/** Returns the URL with the relation `next` in a header `Link: <url>; rel="next"`. */
 function nextPage(links: string): string | undefined {
   const next = links.split('<').find((link) => /;\s?rel="?next\b/i.test(link));
   return next?.split('>', 1)[0];

@@ -4,14 +4,14 @@ const RECORD = 512;
 
 /** A regular file in a tar. */
 export interface TarFile {
-  /** Without a leading `./`. */
+  /** Name without a leading `./`. */
   readonly name: string;
   readonly size: number;
-  /** Of its content, from the beginning of the tar. */
+  /** Offset of the content from the beginning of the tar. */
   readonly offset: number;
 }
 
-/** Lists the regular files of a tar without compression. It ends with the first record that is none. */
+/** Lists the regular files in an uncompressed tar. Ends at the first record that is not a header. */
 export async function* readTar(path: string): AsyncGenerator<TarFile, void, undefined> {
   const file = await open(path);
   try {
@@ -28,7 +28,7 @@ export async function* readTar(path: string): AsyncGenerator<TarFile, void, unde
   }
 }
 
-/** Bytes of a file in a tar, piece by piece. */
+/** Yields the bytes of a file in a tar in chunks. */
 export async function* tarContent(
   path: string,
   { size, offset }: TarFile,
@@ -36,7 +36,7 @@ export async function* tarContent(
   const file = await open(path);
   try {
     if (size === 0) return;
-    // It closes the file.
+    // The stream closes the file.
     yield* file.createReadStream({ start: offset, end: offset + size - 1, highWaterMark: 2 ** 20 });
   } finally {
     await file.close();
@@ -52,7 +52,7 @@ async function fill(file: FileHandle, bytes: Buffer, position: number): Promise<
   return true;
 }
 
-/** Whether the checksum of a header is right. A record of zeros, as at the end, has none. */
+/** Whether a header has a correct checksum. A record of zeros, as at the end, does not. */
 function isHeader(header: Buffer): boolean {
   const wanted = Number.parseInt(text(header, 148, 8), 8);
   const sum = header.reduce((total, byte, at) => total + (at >= 148 && at < 156 ? 0x20 : byte), 0);
@@ -65,7 +65,7 @@ function nameOf(header: Buffer): string {
   return `${prefix && `${prefix}/`}${text(header, 0, 100)}`.replace(/^\.\//, '');
 }
 
-/** GNU tar writes sizes from 8 GiB on in binary. */
+/** Reads the size. GNU tar writes sizes from 8 GiB in binary. */
 function sizeOf(header: Buffer): number {
   if ((header.readUInt8(124) & 0x80) !== 0) return Number(header.readBigUInt64BE(128));
   return Number.parseInt(text(header, 124, 12), 8) || 0;

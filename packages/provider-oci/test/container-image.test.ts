@@ -166,7 +166,10 @@ test('an archive that lacks a layer is rejected, and nothing is left in the regi
   await run('tar', ['--delete', '-f', archive, 'index.json']);
   await run('tar', ['-rf', archive, '-C', directory, 'index.json']);
   const provider = fixture.open(image);
-  await assert.rejects(provider.upload(await requestFor(archive, 1, 'tar')), /it lacks blobs\/sha256\/0000/);
+  await assert.rejects(
+    provider.upload(await requestFor(archive, 1, 'tar')),
+    /blobs\/sha256\/0000\S* is missing/,
+  );
   assert.equal((await ask(registry, `manifests/${index.manifests[0].digest}`)).status, 404);
   assert.deepEqual(await provider.listPartialUploads(), []);
 });

@@ -135,10 +135,10 @@ test('errors of credential files and helpers name them, and no secret', async (t
       /config\.json: it cannot be read: it is not JSON/,
     ],
     [{ auths: SECRET }, /it cannot be read: auths is not an object/],
-    [{ credsStore: 'broken' }, /docker-credential-broken: its answer cannot be read: it is not JSON/],
+    [{ credsStore: 'broken' }, /docker-credential-broken: its output cannot be read: it is not JSON/],
     [{ credsStore: 'failing' }, /docker-credential-failing: it ended with 3/],
     [{ credsStore: 'missing' }, /docker-credential-missing: it is not installed/],
-    [{ credsStore: '../evil' }, /cannot name a program/],
+    [{ credsStore: '../evil' }, /is not a valid program name/],
   ];
   for (const [file, message] of cases) {
     await assert.rejects(find(file), (error) => {

@@ -199,7 +199,7 @@ test('the registry diagnosis reports what is missing', async (t) => {
     );
   assert.deepEqual(await states(), [
     `ok: ${fixture.repository} has 0 tags`,
-    `ok: an upload to ${fixture.repository} can begin`,
+    `ok: uploads to ${fixture.repository} are permitted`,
     `ok: ${fixture.repository} permits deletions`,
   ]);
   const [untrusted = ''] = await states({ 'ca-file': undefined });
@@ -208,7 +208,10 @@ test('the registry diagnosis reports what is missing', async (t) => {
     /^problem: provider ci: GET tags: no response from 127\.0\.0\.1:\d+: unable to verify the first certificate/,
   );
   await writeAuthFile(directory, 'another.example.com');
-  assert.match((await states())[0] ?? '', /^problem: provider ci: the registry wants a name and a password/);
+  assert.match(
+    (await states())[0] ?? '',
+    /^problem: provider ci: the registry requires a name and a password/,
+  );
   await registry.kill();
   assert.match((await states())[0] ?? '', /^problem: provider ci: GET tags: no response .*ECONNREFUSED/);
 });

@@ -11,7 +11,7 @@ test('the error for a protected tag names the rule', () => {
     const error = registryError('provider oci: DELETE manifest', { status, headers: {}, body });
     assert.equal(
       error.message,
-      `provider oci: DELETE manifest: ${message} (${code}); exempt the tag from the rule of the registry, or remove its lock`,
+      `provider oci: DELETE manifest: ${message} (${code}); exempt the tag from the registry's rule, or remove its lock`,
     );
   }
 });

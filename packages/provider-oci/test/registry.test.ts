@@ -73,7 +73,7 @@ test('a registry without deletions is a problem for the diagnosis and deletions,
     (await provider.list()).map(({ uploadId }) => uploadId),
     ['second'],
   );
-  assert.match(lines.join('\n'), /the image that was replaced stays without a tag/);
+  assert.match(lines.join('\n'), /the replaced image remains without a tag/);
   assert.deepEqual(await tagsOf(registry), ['debian-debian-0000000001', 'debian-latest']);
 });
 
@@ -106,7 +106,7 @@ test('no bytes are sent to a registry’s location without TLS', async (t) => {
     uploadSmallBlob(registry, Buffer.from('secret'), async () => {}, SIGNAL),
     {
       code: 'bad-request',
-      message: /^provider ci: the registry names a location without TLS, http:\/\/storage\.invalid/,
+      message: /^provider ci: the registry returned a location without TLS, http:\/\/storage\.invalid/,
     },
   );
   assert.deepEqual(
@@ -218,7 +218,7 @@ test('the remedy in a registry’s error fits the request', async (t) => {
     return error.message.replace(/^provider ci: X: status \d+(; )?/, '');
   };
   assert.equal(await remedyOf('GET', 413), '');
-  assert.match(await remedyOf('PUT', 413), /^raise the length of requests/);
+  assert.match(await remedyOf('PUT', 413), /^increase the request size limit/);
   assert.match(await remedyOf('PUT', 404), /^create the repository/);
   assert.equal(await remedyOf('GET', 404), '');
   assert.match(await remedyOf('DELETE', 403), /permission to delete$/);
