@@ -16,7 +16,7 @@ export interface AuthScope {
   readonly system?: 'all';
 }
 
-/** Authentication by `auth_type` of `clouds.yaml`. Its secrets never appear in a message. */
+/** Authentication settings, one shape per `auth_type` of `clouds.yaml`. Secrets never appear in a message. */
 export type CloudAuth =
   | {
       readonly type: 'password';
@@ -25,7 +25,7 @@ export type CloudAuth =
       readonly user: NamedInDomain;
       readonly password: string;
       readonly scope: AuthScope;
-      /** Version of Keystone's API. Default: it is discovered. */
+      /** Version of the Keystone API. Default: discovered. */
       readonly version?: 2 | 3;
     }
   | {
@@ -39,7 +39,7 @@ export type CloudAuth =
       readonly type: 'application-credential';
       readonly url: string;
       readonly id?: string;
-      /** Without an id: the name of the credential, and its user. */
+      /** Name of the credential and its user, for a credential without an id. */
       readonly name?: string;
       readonly user?: NamedInDomain;
       readonly secret: string;
@@ -53,15 +53,15 @@ export type CloudAuth =
 /** Credentials for Keystone. */
 export type KeystoneAuth = Exclude<CloudAuth, { type: 'none' }>;
 
-/** How to find one service in the catalog. */
+/** Settings for finding one service in the catalog. */
 export interface ServiceSettings {
-  /** Type in the catalog: `image`, `compute`. */
+  /** Service type in the catalog: `image`, `compute`. */
   readonly type: string;
   readonly name?: string;
   /** `public`, `internal` or `admin`. */
   readonly interface: string;
   readonly regionName?: string;
-  /** URL in place of the catalog's. */
+  /** URL that replaces the one in the catalog. */
   readonly endpointOverride?: string;
 }
 
@@ -81,12 +81,12 @@ export interface CloudSettings {
     readonly certFile?: string;
     readonly keyFile?: string;
   };
-  /** Time limit for the answer to a request, in seconds. Default 60. */
+  /** Time limit for a response, in seconds. Default 60. */
   readonly apiTimeout: number;
-  /** `image_format`: the format of the cloud's images. Default `qcow2`. */
+  /** `image_format`: image format of the cloud. Default `qcow2`. */
   readonly imageFormat: ImageFormat;
   /** `image_api_use_tasks`: whether images are imported by a task, from the object store. Default false. */
   readonly imageApiUseTasks: boolean;
-  /** `disable_vendor_agent`: properties that a vendor needs on images. */
+  /** `disable_vendor_agent`: image properties that the vendor requires. */
   readonly disableVendorAgent: Readonly<Record<string, string>>;
 }

@@ -12,10 +12,10 @@ interface DiagnosisOptions extends CloudOptions {
   readonly importMethod: string | undefined;
 }
 
-/** Part of a quota from which on it is nearly used up. */
+/** Share of a quota from which it counts as nearly used up. */
 const NEARLY_FULL = 0.9;
 
-/** Quotas of Glance that uploads need, and the factor that makes their numbers those of {@link show}. */
+/** Glance quotas that limit uploads, with the function that formats their values. */
 const QUOTAS: Readonly<Record<string, { readonly what: string; readonly show: (value: number) => string }>> =
   {
     image_count_total: { what: 'images', show: String },
@@ -24,18 +24,16 @@ const QUOTAS: Readonly<Record<string, { readonly what: string; readonly show: (v
     image_count_uploading: { what: 'concurrent uploads', show: String },
   };
 
-/** Checks credentials, token, Glance, import method and quota of a cloud, with a session of its own without retries. */
+/**
+ * Checks a cloud's credentials, token, Glance endpoint, import method and quotas. Opens a session of its own, without
+ * retries.
+ */
 export async function* diagnoseCloud(
   { name, settings: read, logger, session: options, importMethod }: DiagnosisOptions,
   signal: AbortSignal,
 ): AsyncGenerator<CheckResult> {
   const credentials = `credentials of provider ${name}`;
-  const settings = await attempt(
-    credentials,
-    signal,
-    read,
-    'correct clouds.yaml or the entry of the provider',
-  );
+  const settings = await attempt(credentials, signal, read, "correct clouds.yaml or the provider's entry");
   if (settings.problem) {
     yield settings.problem;
     return;
@@ -63,13 +61,13 @@ function* checkSettings(name: string, { tls }: CloudSettings): Iterable<CheckRes
   yield {
     subject: `certificates of provider ${name}`,
     status: 'warning',
-    message: 'are not verified: anyone on the way can read the credentials',
+    message: 'are not verified: an attacker on the network can read the credentials',
     remedy: 'set cacert in clouds.yaml, and remove verify: false',
   };
 }
 
 function describeToken({ auth }: CloudSettings, expiry: number | undefined): string {
-  if (expiry === undefined) return 'the cloud needs none';
+  if (expiry === undefined) return 'the cloud needs no credentials';
   const minutes = Math.floor((expiry - Date.now()) / 60_000);
   return `Keystone accepts them (${auth.type}); its token is valid for ${minutes} min`;
 }
@@ -86,7 +84,7 @@ async function* checkGlance(
     yield answer.problem;
     return;
   }
-  yield { subject, status: 'ok', message: 'answers, and lists images' };
+  yield { subject, status: 'ok', message: 'responds, and lists images' };
   const clock = checkClock(`cloud ${images.cloud}`, answer.value);
   if (clock !== undefined) yield clock;
   yield await checkImport(name, images, importMethod, signal);
@@ -108,7 +106,7 @@ async function checkImport(
     return { subject, status: 'ok', message: `a PUT of the file is used; the cloud offers: ${list}` };
   }
   if (offered.includes(wanted)) return { subject, status: 'ok', message: `the cloud offers ${wanted}` };
-  const message = `the cloud does not offer ${wanted}; it offers: ${list}`;
+  const message = `the cloud does not offer ${wanted}; it offers ${list}`;
   return { subject, status: 'problem', message, remedy: 'choose one of these, or leave image-import out' };
 }
 
@@ -121,7 +119,7 @@ async function* checkQuota(name: string, images: ImageApi, signal: AbortSignal):
   }
   const limited = Object.entries(answer.value).filter(([, { limit }]) => limit >= 0);
   const results = limited.flatMap(([quota, usage]) => checkUsage(subject, quota, usage) ?? []);
-  if (results.length === 0) yield { subject, status: 'ok', message: 'the cloud names no limit' };
+  if (results.length === 0) yield { subject, status: 'ok', message: 'the cloud reports no limit' };
   else yield* results;
 }
 
@@ -130,7 +128,7 @@ function checkUsage(subject: string, quota: string, { limit, usage }: QuotaUsage
   if (row === undefined) return undefined;
   const message = `${row.what}: ${row.show(usage)} of ${row.show(limit)}`;
   if (usage < NEARLY_FULL * limit) return { subject, status: 'ok', message };
-  const remedy = 'delete images that are not needed, or ask for a larger quota';
+  const remedy = 'delete images that are not needed, or request a larger quota';
   return { subject, status: usage >= limit ? 'problem' : 'warning', message, remedy };
 }
 
@@ -138,5 +136,5 @@ async function checkObjectStore(name: string, store: ObjectStore, signal: AbortS
   const subject = `object store of provider ${name}`;
   const answer = await attempt(subject, signal, () => store.probe(signal));
   if (answer.problem) return answer.problem;
-  return { subject, status: 'ok', message: 'answers; images are imported from there by a task' };
+  return { subject, status: 'ok', message: 'responds; a task imports images from it' };
 }

@@ -15,9 +15,9 @@ const IMAGE = {
     /** `queued`, `saving`, `uploading`, `importing`, `active` and so on. */
     status: TEXT,
     size: {},
-    /** md5 of the data. */
+    /** md5 of the image data. */
     checksum: TEXT_OR_NULL,
-    /** Algorithm and value of another digest of the data. */
+    /** Algorithm and value of a second digest of the image data. */
     os_hash_algo: TEXT_OR_NULL,
     os_hash_value: TEXT_OR_NULL,
     disk_format: TEXT_OR_NULL,
@@ -29,25 +29,27 @@ const IMAGE = {
 /** An image in Glance, with all its properties. */
 export type GlanceImage = SettingsOf<typeof IMAGE> & Readonly<Record<string, unknown>>;
 
-/** Property of an image that this software protects from deletion. It never unprotects an image without it. */
+/**
+ * Image property that marks an image which nodepool-builder protected from deletion. Images without it stay protected.
+ */
 export const PROTECTED_BY_US = 'nodepool_builder_protected';
 
-/** Time at which an image was created. */
+/** Returns the creation time of an image. */
 export function createdAt(image: GlanceImage): Date {
   return new Date(utcTime(image.created_at));
 }
 
-/** Time of the last change of the status or a property. */
+/** Returns the time of the last status or property change. */
 export function updatedAt(image: GlanceImage): Date {
   return new Date(utcTime(image.updated_at ?? image.created_at));
 }
 
-/** Bytes of the stored data; undefined before it is stored, and if the cloud reports no number, or 0. */
+/** Bytes of the stored data. Undefined before the data is stored, and if the cloud reports no size or 0. */
 export function dataSize({ size }: GlanceImage): number | undefined {
   return typeof size === 'number' && size > 0 ? size : undefined;
 }
 
-/** Whether two states of an image differ in the status or the time of the last change. */
+/** Whether two states of an image differ in status or modification time. */
 export function hasChanged(before: GlanceImage, now: GlanceImage): boolean {
   return before.status !== now.status || before.updated_at !== now.updated_at;
 }
@@ -59,7 +61,7 @@ export function storedDigest(image: GlanceImage): { algorithm: string; value: st
   return algorithm === undefined || value === undefined ? undefined : { algorithm, value };
 }
 
-/** Whether a text can be a digest. The ETag of an object store, which some clouds report in its place, may be none. */
+/** Whether a text can be a digest. Some clouds report the object store's ETag instead, which may not be a digest. */
 export function isDigest(text: string): boolean {
   return /^[\da-f]{32,}$/i.test(text);
 }
@@ -80,7 +82,7 @@ export function reportedDigests({
 
 export const IMAGE_READER: JsonReader<typeof IMAGE> = new JsonReader(IMAGE);
 
-/** A page of images, which have not been read. */
+/** A page of images, not validated yet. */
 export interface ImagePage {
   readonly images: readonly unknown[];
   /** Path and query of the next page, as Glance writes them; absent, null or empty on the last page. */
@@ -100,9 +102,9 @@ const TASK = {
     id: TEXT,
     /** `pending`, `processing`, `success` or `failure`. */
     status: TEXT,
-    /** Reason of a failure. */
+    /** Reason for a failure. */
     message: TEXT_OR_NULL,
-    /** Null or empty text if the task has none. */
+    /** Null or an empty text if the task has no result. */
     result: { type: ['object', 'string', 'null'], properties: { image_id: TEXT_OR_NULL } },
   },
 } as const;
@@ -117,7 +119,7 @@ export function isRunning({ status }: GlanceTask): boolean {
 
 export const TASK_READER: JsonReader<typeof TASK> = new JsonReader(TASK);
 
-/** The tasks of an image, which have not been read. */
+/** Tasks of an image, not validated yet. */
 export const IMAGE_TASKS: BodyReader<{ readonly tasks: readonly unknown[] }> = new JsonReader({
   type: 'object',
   required: ['tasks'],
@@ -130,7 +132,7 @@ const METHODS = {
   properties: { value: { type: 'array', items: TEXT } },
 } as const;
 
-/** The import methods of a cloud. */
+/** Import methods of a cloud. */
 export const IMPORT_METHODS: BodyReader<{ 'import-methods': SettingsOf<typeof METHODS> }> = new JsonReader({
   type: 'object',
   required: ['import-methods'],
@@ -152,7 +154,7 @@ export type QuotaUsage = SettingsOf<typeof QUOTA>;
 
 export const QUOTA_READER: JsonReader<typeof QUOTA> = new JsonReader(QUOTA);
 
-/** The quotas of a project, which have not been read, by their names in Glance. */
+/** Quotas of a project by their names in Glance, not validated yet. */
 export const USAGE: BodyReader<{ readonly usage: Readonly<Record<string, unknown>> }> = new JsonReader({
   type: 'object',
   required: ['usage'],

@@ -15,25 +15,25 @@ import {
 import type { OpenStackSession } from './session/openstack-session.ts';
 import type { RequestOptions, ServiceClient } from './session/service-client.ts';
 
-/** Properties of a new image: text, apart from those to which Glance gives a type (`min_disk`, `tags`, `protected`). */
+/** Properties of a new image. All are text, except those with a type in Glance (`min_disk`, `tags`, `protected`). */
 export type ImageProperties = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
-/** How an image gets its data without a PUT of the file. */
+/** Import method, which gives an image its data without a PUT of the file. */
 export type ImportMethod =
   | { readonly name: 'glance-direct' }
   | { readonly name: 'web-download'; readonly uri: string };
 
 /** Data of an image. */
 export interface ImageData {
-  /** Starts from the beginning. The memory of a piece may be reused when the next one is requested. */
+  /** Yields the image data from its beginning. A chunk's memory may be reused when the next chunk is requested. */
   readonly body: () => AsyncIterable<Buffer>;
   /** Bytes. */
   readonly size: number;
-  /** Seconds in which the cloud may read no byte. */
+  /** Seconds after which the upload fails if the cloud reads no byte. */
   readonly stallTimeout: number;
 }
 
-/** Codes of a refused deletion. */
+/** Error codes that mean Glance refused a deletion. */
 const REFUSALS: readonly string[] = ['bad-request', 'forbidden', 'conflict'];
 
 const PATCH = { 'content-type': 'application/openstack-images-v2.1-json-patch' };
@@ -52,12 +52,12 @@ export class ImageApi {
     this.#client = session.client({ ...image, version: 'v2' });
   }
 
-  /** The project of the credentials, which owns the images; undefined in a cloud without Keystone. */
+  /** Returns the project of the credentials, which owns the images. Undefined in a cloud without Keystone. */
   async projectId(signal: AbortSignal): Promise<string | undefined> {
     return await this.#session.projectId(signal);
   }
 
-  /** `POST /v2/images`: an image without data. The request is not repeated if its answer is lost. */
+  /** `POST /v2/images`: creates an image without data. The request is not repeated if its response is lost. */
   async create(properties: ImageProperties, signal: AbortSignal): Promise<GlanceImage> {
     const options = { task: 'ImageCreate', body: properties, reader: IMAGE_READER, signal } as const;
     return (await this.#client.json('POST', '/images', options)).value;
@@ -69,7 +69,7 @@ export class ImageApi {
     await this.#client.put(imagePath(id, '/file'), body, options);
   }
 
-  /** `PUT /v2/images/{id}/stage`: data for a `glance-direct` import. */
+  /** `PUT /v2/images/{id}/stage`: stages data for a `glance-direct` import. */
   async stage(id: string, { body, size, stallTimeout }: ImageData, signal: AbortSignal): Promise<void> {
     const options = { task: 'ImageStage', size, stallTimeout, signal } as const;
     await this.#client.put(imagePath(id, '/stage'), body, options);
@@ -80,7 +80,7 @@ export class ImageApi {
     await this.#client.json('POST', imagePath(id, '/import'), options);
   }
 
-  /** `GET /v2/info/import`: the import methods of the cloud. */
+  /** `GET /v2/info/import`: returns the import methods of the cloud. */
   async importMethods(signal: AbortSignal): Promise<readonly string[]> {
     const information = await this.#client.get('/info/import', IMPORT_METHODS, {
       task: 'ImageImportInfo',
@@ -89,14 +89,17 @@ export class ImageApi {
     return information['import-methods'].value;
   }
 
-  /** `GET /v2/images?limit=1`: the time of the cloud, from the header `Date`, if it answers. */
+  /** `GET /v2/images?limit=1`: checks that the cloud responds, and returns the `Date` header of the response. */
   async probe(signal: AbortSignal): Promise<string | undefined> {
     const query = { limit: '1' };
     const answer = await this.#client.json('GET', '/images', { query, reader: IMAGE_PAGE, signal });
     return answer.headers.date;
   }
 
-  /** `GET /v2/info/usage`: the project's quotas in use; none on clouds before 2022, or without limits in Keystone. */
+  /**
+   * `GET /v2/info/usage`: returns quota usage of the project. Empty on clouds before 2022, and without limits in
+   * Keystone.
+   */
   async usage(signal: AbortSignal): Promise<Readonly<Record<string, QuotaUsage>>> {
     const found = await this.#client.get('/info/usage', USAGE, { signal }).catch(unlessUnavailable);
     const quotas = Object.entries(found?.usage ?? {});
@@ -114,7 +117,7 @@ export class ImageApi {
     return await this.#client.read(imagePath(id, '/file'), { signal });
   }
 
-  /** `GET /v2/images/{id}/tasks`: the imports of an image; none on clouds older than 2021. */
+  /** `GET /v2/images/{id}/tasks`: returns the imports of an image. Empty on clouds older than 2021. */
   async imageTasks(id: string, signal: AbortSignal): Promise<readonly GlanceTask[]> {
     const options = { task: 'ImageTaskGet', signal } as const;
     const found = this.#client.get(imagePath(id, '/tasks'), IMAGE_TASKS, options);
@@ -122,9 +125,10 @@ export class ImageApi {
   }
 
   /**
-   * `GET /v2/images`, page by page: the project's own images with these properties, in any status, hidden ones included.
-   * Foreign images do not count, because anybody can publish one with our properties. Clouds that do not filter by
-   * property are supported. One of these images that cannot be read is an error: it must not look as if it were missing.
+   * `GET /v2/images`, page by page: lists the project's own images with these properties, in any status, including
+   * hidden ones. Images of other projects are skipped, because anybody can publish one with our properties. Works with
+   * clouds that do not filter by property. Throws if one of these images cannot be read, because it must not look as if
+   * it were missing.
    */
   async list(
     filters: Readonly<Record<string, string>>,
@@ -146,13 +150,13 @@ export class ImageApi {
     return [...new Map([...shown, ...hidden].map((image) => [image.id, image])).values()];
   }
 
-  /** `GET /v2/images`, page by page: everything that the cloud returns for a query, without images that cannot be read. */
+  /** `GET /v2/images`, page by page: returns all images that match a query, except those that cannot be read. */
   async find(query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<readonly GlanceImage[]> {
     return await this.#list(query, signal, (images) => {
       const valid = IMAGE_READER.valid(images);
       if (valid.length < images.length) {
         const count = images.length - valid.length;
-        this.#client.warn(`the list of images has ${count} that cannot be read; they are ignored`);
+        this.#client.warn(`the image list contains ${count} that cannot be read; they are ignored`);
       }
       return valid;
     });
@@ -168,7 +172,7 @@ export class ImageApi {
       const { images, next } = IMAGE_PAGE.check(value);
       return { entries: read(images), next };
     };
-    const list = { subject: `cloud ${this.cloud}: list of images`, pageSizes: PAGE_SIZES };
+    const list = { subject: `cloud ${this.cloud}: image list`, pageSizes: PAGE_SIZES };
     return await listAll(list, async (marker, size) => {
       const first = { ...query, ...(size !== undefined && { limit: String(size) }) };
       const page = marker === undefined ? first : queryOf(marker);
@@ -203,7 +207,7 @@ export class ImageApi {
     } catch (error) {
       if (!(error instanceof CloudError) || !REFUSALS.includes(error.code)) throw error;
       const image = await this.get(id, signal).catch(unlessAbsent);
-      if (image === undefined) return; // Glance answers 400 to one of two concurrent deletions
+      if (image === undefined) return; // Glance responds with 400 to one of two concurrent deletions.
       if (image.protected !== true) throw error;
       if (image[PROTECTED_BY_US] !== 'true') throw protectedByOthers(this.cloud, id, error);
       await this.update(id, { protected: false }, signal);
@@ -211,7 +215,7 @@ export class ImageApi {
     }
   }
 
-  /** `POST /v2/tasks`: an import from the object store. */
+  /** `POST /v2/tasks`: starts an import from the object store. */
   async createImportTask(importFrom: string, name: string, signal: AbortSignal): Promise<GlanceTask> {
     const body = { type: 'import', input: { import_from: importFrom, image_properties: { name } } };
     const options = { task: 'ImageTaskCreate', body, reader: TASK_READER, signal } as const;
@@ -224,13 +228,13 @@ export class ImageApi {
   }
 }
 
-/** For `catch`: replaces the error of a request that the cloud does not know or does not permit with undefined. */
+/** For `catch`: returns undefined after an error which means that the cloud does not support or permit the request. */
 function unlessUnavailable(error: unknown): undefined {
   if (error instanceof CloudError && /^(?:forbidden|not-found)$/.test(error.code)) return;
   throw error;
 }
 
-/** For `catch`: no images if the cloud does not know a filter. */
+/** For `catch`: returns no images if the cloud does not support a filter. */
 function unlessRefused(error: unknown): readonly GlanceImage[] {
   if (error instanceof CloudError && error.code === 'bad-request') return [];
   throw error;
@@ -243,17 +247,20 @@ function imagePath(id: string, rest = ''): string {
 function protectedByOthers(cloud: string, id: string, cause: CloudError): CloudError {
   return new CloudError(
     'forbidden',
-    `cloud ${cloud}: image ${id} is not deleted, because its flag "protected" was not set by nodepool-builder; run "openstack image set --unprotected ${id}" if nobody needs it`,
+    `cloud ${cloud}: image ${id} cannot be deleted, because nodepool-builder did not set its flag "protected"; run "openstack image set --unprotected ${id}" if nobody needs it`,
     { cause, status: cause.status },
   );
 }
 
-/** A name in a JSON pointer (RFC 6901). */
+/** Escapes a name for a JSON pointer (RFC 6901). */
 export function propertyPath(name: string): string {
   return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-/** Query of `next`. Its path does not count: it is relative to the service's root, unlike the client's paths. */
+/**
+ * Returns the query of `next`. The path is dropped, because it is relative to the service root, unlike the paths of the
+ * client.
+ */
 function queryOf(next: string): Readonly<Record<string, string>> {
   return Object.fromEntries(new URL(next, 'http://cloud.invalid').searchParams);
 }

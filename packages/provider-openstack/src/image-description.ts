@@ -49,7 +49,7 @@ export function describeImage(
       ...(format && { format }),
       ...(checksums && { checksums }),
     },
-    // Others may have set these alone.
+    // Other software may have set only one of these.
     ...(imageName !== undefined && { imageName }),
     ...(imageId !== undefined && { imageId }),
     ...(owner !== undefined && { owner }),
@@ -63,8 +63,8 @@ export function describeImage(
 }
 
 /**
- * Glance has one name for several formats; the provider's own format takes precedence, also over the name of a format that
- * only the cloud knows, to which it has converted the image.
+ * Glance uses one name for several formats. The provider's own format takes precedence, even over a Glance format that
+ * this provider does not have, because the cloud may have converted the image.
  */
 function formatOf(name: unknown, formats: readonly ImageFormat[]): ImageFormat | undefined {
   const own = formats.find((format) => diskFormat(format) === name);

@@ -22,15 +22,15 @@ interface Download {
   readonly retries: TransferRetries;
 }
 
-/** An image to save, as the cloud describes it. */
+/** An image to save, as described by the cloud. */
 export interface SavedImage extends Download {
   readonly image: GlanceImage;
-  /** What to do about an image with other bytes. */
+  /** Remedy if the data does not match the digest. */
   readonly remedy: string;
 }
 
 /**
- * Downloads an image to a file, which appears once its digest was compared.
+ * Downloads an image to a file. The file appears only after its digest has been verified.
  *
  * @throws CloudError, ImageError `image-not-found`
  */
@@ -47,7 +47,7 @@ export async function downloadImage(
 }
 
 /**
- * Saves an image in a file, with holes for zeros, and compares its digest. No file is left after an error.
+ * Saves an image in a sparse file and verifies its digest. Removes the file after an error.
  *
  * @throws CloudError
  */
@@ -92,7 +92,7 @@ async function write(
   const mismatch = (what: string): CloudError =>
     new CloudError(
       'checksum-mismatch',
-      `cloud ${images.cloud}: image ${image.id}: ${what}: it changed during the transfer or in the cloud; ${remedy}, and if that fails too, look at the cloud's image store`,
+      `cloud ${images.cloud}: image ${image.id}: ${what}: it changed during the transfer or in the cloud; ${remedy}, and if that also fails, check the cloud's image store`,
     );
   const digest = storedDigest(image);
   const hash = createHash(digest?.algorithm ?? 'md5');
@@ -106,7 +106,7 @@ async function write(
   }
   await file.truncate(done);
   const value = hash.digest('hex');
-  if (value === digest?.value) return; // even if the cloud reports the size of other bytes
+  if (value === digest?.value) return; // A correct digest counts even if the cloud reports another size.
   if (done !== (total ?? done)) throw mismatch(`received ${done} of ${total} bytes`);
   if (digest !== undefined)
     throw mismatch(`received ${digest.algorithm} ${value} instead of ${digest.value}`);

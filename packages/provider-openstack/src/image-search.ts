@@ -1,19 +1,19 @@
 import type { ImageFilter } from '@nodepool-builder/image-builder';
 import { IMAGE_TAGS, SELF } from '@nodepool-builder/image-builder/module-kit';
 
-/** Query of one `GET /v2/images`. */
+/** Query parameters of one `GET /v2/images`. */
 type ImageQuery = Readonly<Record<string, string>>;
 
 export interface QueryOptions {
-  /** Of the credentials; undefined in a cloud without Keystone. */
+  /** Project of the credentials; undefined in a cloud without Keystone. */
   readonly projectId: string | undefined;
-  /** Whether to include all images with a matching name. */
+  /** Whether to include every image with a matching name, even if it fails the filter. */
   readonly withRefused: boolean;
 }
 
 /**
- * Queries whose answers contain all images that pass the filter, and as few others as possible: Glance supports neither
- * globs nor several values of one key.
+ * Queries that together return all images matching the filter, and few others. Glance supports neither globs nor
+ * several values for one key.
  */
 export function imageQueries(filter: ImageFilter, { projectId, withRefused }: QueryOptions): ImageQuery[] {
   const names = filter.name?.every(isPlain) === true ? filter.name : undefined;
@@ -37,7 +37,7 @@ function ownerQueries({ owner = [SELF] }: ImageFilter, projectId: string | undef
   return ids.map((id) => (id === undefined ? {} : { owner: id }));
 }
 
-/** By default, Glance does not list the community images of other projects. */
+/** Returns one query per visibility. By default, Glance does not list the community images of other projects. */
 function visibilityQueries({ visibility }: ImageFilter): ImageQuery[] {
   return visibility?.map((value) => ({ visibility: value })) ?? [{}];
 }
@@ -52,12 +52,12 @@ function single(name: string, values: readonly string[] | undefined): ImageQuery
   return value === undefined || others.length > 0 ? {} : { [name]: value };
 }
 
-/** Whether a name is neither a glob nor an operator of Glance, such as `in:`. */
+/** Whether a name contains no glob and no Glance operator such as `in:`. */
 function isPlain(name: string): boolean {
   return !/[*?:]/.test(name);
 }
 
-/** Parameters of Glance's list that do not select a property by its value. */
+/** Parameters of Glance's image list that do not select a property by value. */
 const PARAMETERS: ReadonlySet<string> = new Set(
   (
     'changes-since checksum container_format created_at deleted direct_url disk_format file id is_public limit ' +

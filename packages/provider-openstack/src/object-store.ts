@@ -12,9 +12,9 @@ import type { PutOptions, ServiceClient } from './session/service-client.ts';
 export interface Segment {
   readonly container: string;
   readonly name: string;
-  /** md5 of its bytes. */
+  /** md5 of the segment. */
   readonly etag: string;
-  /** Bytes. */
+  /** Size in bytes. */
   readonly size: number;
 }
 
@@ -24,7 +24,7 @@ export interface ListedObject {
   readonly changedAt: Date;
 }
 
-/** The part of Swift's API that large objects need. Each method is one request, `list` one for each page. */
+/** The part of the Swift API that large objects need. Each method sends one request, `list` one per page. */
 export class ObjectStore {
   readonly #client: ServiceClient;
 
@@ -32,12 +32,12 @@ export class ObjectStore {
     this.#client = session.client(session.settings.objectStore);
   }
 
-  /** Lists one container. @throws CloudError if the store does not answer */
+  /** Lists one container. @throws CloudError if the store does not respond */
   async probe(signal: AbortSignal): Promise<void> {
     await this.#client.json('GET', '', { query: { format: 'json', limit: '1' }, signal });
   }
 
-  /** Creates a container, unless it exists. */
+  /** Creates a container if it does not exist. */
   async createContainer(container: string, signal: AbortSignal): Promise<void> {
     await this.#client.json('PUT', pathOf(container), { task: 'ContainerCreate', signal });
   }
@@ -62,7 +62,7 @@ export class ObjectStore {
     options: Pick<PutOptions, 'headers' | 'signal'>,
   ): Promise<void> {
     const body = segments.map((segment) => ({
-      path: `/${segment.container}/${segment.name}`, // unlike in a URL, nothing is encoded
+      path: `/${segment.container}/${segment.name}`, // Unlike in a URL, names are not encoded.
       etag: segment.etag,
       size_bytes: segment.size,
     }));
@@ -75,7 +75,7 @@ export class ObjectStore {
     });
   }
 
-  /** Lists the objects of a container by a prefix of their names; none if the container does not exist. */
+  /** Lists the objects of a container whose names have a prefix. Empty if the container does not exist. */
   async list(container: string, prefix: string, signal: AbortSignal): Promise<readonly ListedObject[]> {
     const subject = `cloud ${this.#client.cloud}: list of container ${container}`;
     return await listAll({ subject, pageSizes: PAGE_SIZES }, async (marker = '', size) => {
@@ -83,7 +83,7 @@ export class ObjectStore {
       const options = { task: 'ContainerGet', query, signal } as const;
       const found = this.#client.get(pathOf(container), { check: readObjects }, options);
       const entries = (await found.catch(unlessAbsent)) ?? [];
-      // A page may be smaller than the limit, so only an empty one is the end.
+      // A page may be smaller than the limit, so only an empty page is the last one.
       return { entries, next: entries.at(-1)?.name };
     });
   }
@@ -110,6 +110,6 @@ const OBJECTS = new JsonReader({
 function readObjects(value: unknown): readonly ListedObject[] {
   return OBJECTS.check(value).map(({ name, last_modified: changed }) => ({
     name,
-    changedAt: new Date(utcTime(changed)), // Swift omits the zone
+    changedAt: new Date(utcTime(changed)), // Swift omits the time zone.
   }));
 }

@@ -19,7 +19,7 @@ import { loadCloudSettings } from './settings/load-cloud-settings.ts';
 import { metadataProblems } from './upload/image-properties.ts';
 import type { ImageImport } from './upload/upload-method.ts';
 
-/** Type of text that YAML may read as a number. */
+/** JSON schema type of a text that YAML may parse as a number. */
 const SCALAR = ['string', 'number', 'null'] as const;
 
 const SETTINGS = {
@@ -32,16 +32,16 @@ const SETTINGS = {
         'Name of a cloud in `clouds.yaml`. Default: the cloud of `OS_CLOUD` or of the other variables `OS_*`. The ' +
         'credentials below override the credentials of that cloud.',
     },
-    'region-name': { type: SCALAR, description: 'Name of one of its regions.' },
-    'auth-url': { type: SCALAR, description: 'Address of Keystone.' },
-    username: { type: SCALAR, description: 'Name of the user.' },
-    password: { type: SCALAR, description: 'Password of the user.' },
-    'project-id': { type: SCALAR, description: 'Id of the project.' },
-    'project-name': { type: SCALAR, description: 'Name of the project.' },
+    'region-name': { type: SCALAR, description: "Name of one of the cloud's regions." },
+    'auth-url': { type: SCALAR, description: 'Keystone URL.' },
+    username: { type: SCALAR, description: 'User name.' },
+    password: { type: SCALAR, description: 'User password.' },
+    'project-id': { type: SCALAR, description: 'Project id.' },
+    'project-name': { type: SCALAR, description: 'Project name.' },
     'api-timeout': {
       type: ['number', 'null'],
       exclusiveMinimum: 0,
-      description: "Time limit for the answer to a request, in seconds. Default: the cloud's.",
+      description: "Time limit for a response, in seconds. Default: the cloud's.",
     },
     rate: {
       type: 'number',
@@ -52,12 +52,12 @@ const SETTINGS = {
     'image-import': {
       enum: ['glance-direct', 'web-download'],
       description:
-        "Import method of Glance. Default: a plain PUT of the file, or a task if the cloud's profile asks for one.",
+        "Import method of Glance. Default: a plain PUT of the file, or a task if the cloud's profile requires one.",
     },
     'image-import-url': {
       type: 'string',
       minLength: 1,
-      description: 'With `image-import: web-download`: URL of `images-dir`, as the cloud sees it.',
+      description: 'With `image-import: web-download`: URL of `images-dir` from which the cloud downloads.',
     },
     'upload-retry-timeout': {
       type: 'number',
@@ -69,15 +69,15 @@ const SETTINGS = {
     },
     networks: {
       description:
-        'Networks of an instance, for `on-instance`: each by its name, or as a mapping with `net-id`, `net-label` or ' +
+        'Networks of an instance, for `on-instance`, each by name or as a mapping with `net-id`, `net-label` or ' +
         '`name`. Default: the only network of the project.',
     },
     pool: {
       type: SCALAR,
-      description: 'Network that an instance gets a floating IP from. Default: no floating IP.',
+      description: "Network for the instance's floating IP. Default: no floating IP.",
     },
     'ipv6-preferred': {
-      description: 'Whether to reach an instance by IPv6 if it has such an address. Default: no.',
+      description: 'Whether to connect to an instance by IPv6 if it has an IPv6 address. Default: false.',
     },
   },
 } as const satisfies ObjectSchema;
@@ -103,7 +103,7 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
     yield {
       pointer: '',
       reason: 'lacks the key "image-import-url", which image-import: web-download needs',
-      remedy: 'add the URL of images-dir, as the cloud sees it',
+      remedy: 'set it to the URL of images-dir from which the cloud downloads',
     };
   },
   files: cloudSettingsFiles,
@@ -140,7 +140,7 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
         'image-name': {
           type: SCALAR,
           description:
-            'Exact name of the image. Default: the name of the entry, if it has neither `image-filters` nor `image-id`.',
+            "Exact name of the image. Default: the entry's name, if the entry has neither `image-filters` nor `image-id`.",
         },
       },
       filters: cloudImageFilters,
@@ -170,13 +170,13 @@ function cloudImageFilters(image: CloudImageEntry): readonly FilterEntry[] {
   throw new ImageError('invalid-filter', reason);
 }
 
-/** A scalar as text; undefined if it is empty. */
+/** Converts a scalar to text; undefined if it is empty. */
 function textOf(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value);
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** Import method of the keys `image-import` and `image-import-url`. */
+/** Reads the import method from the keys `image-import` and `image-import-url`. */
 export function imageImport(entry: ImportKeys): ImageImport | undefined {
   const { 'image-import': method, 'image-import-url': baseUrl = '' } = entry;
   return method === 'web-download' ? { method, baseUrl } : method && { method };
@@ -192,7 +192,7 @@ export function instanceSettings(entry: InstanceKeys): InstanceSettings {
   };
 }
 
-/** nodepool has several ways to name a network. */
+/** Returns the network name from any of the forms that nodepool accepts. */
 function networkName(network: unknown): string | undefined {
   if (typeof network !== 'object' || network === null) return textOf(network);
   const { 'net-id': id, 'net-label': label, name } = network as Readonly<Record<string, unknown>>;

@@ -38,17 +38,20 @@ export interface OpenStackProviderOptions extends CloudOptions {
   readonly name: string;
   /** Accepted formats, the preferred one first: `image-type`, else the cloud's `image_format`. */
   readonly formats: readonly ImageFormat[];
-  /** Default: a PUT of the file, or a task if the cloud's settings have `image_api_use_tasks`. */
+  /** Import method of Glance. Default: a PUT of the file, or a task if the cloud has `image_api_use_tasks`. */
   readonly imageImport?: ImageImport | undefined;
-  /** Seconds from the last byte until the image is active. Default 3600. */
+  /** Max seconds from the last byte until the image is active. Default 3600. */
   readonly uploadTimeout?: number | undefined;
-  /** Seconds in which the cloud reads no byte of the file, or gives no answer after the last one. Default 300. */
+  /**
+   * Seconds after which an upload fails if the cloud reads no byte of the file, or sends no response after the last
+   * one. Default 300.
+   */
   readonly stallTimeout?: number;
-  /** When to take over the upload of another process. Default: after 2 minutes without data, 2 hours with data. */
+  /** Time limits before taking over another process's upload. Default: 2 minutes without data, 2 hours with data. */
   readonly standstill?: StandstillLimits;
-  /** Default: 3 attempts, the second after 5 s. */
+  /** Retries of an upload. Default: 3 attempts, the second after 5 s. */
   readonly retry?: TransferRetries;
-  /** Bytes a second, for all uploads of this provider together. Default: no limit. */
+  /** Max bytes per second, shared by all uploads of this provider. Default: no limit. */
   readonly bandwidthLimit?: number | undefined;
 }
 
@@ -62,9 +65,9 @@ interface ImageCloud {
 }
 
 /**
- * A provider that stores images in Glance, the image service of OpenStack. The external id is Glance's.
+ * A provider that stores images in Glance, OpenStack's image service. The external id is the Glance image id.
  *
- * An image has the upload's id from its creation, so that any process can find it after an interruption.
+ * An image has the upload id as a property from its creation, so any process can find it after an interruption.
  */
 export class OpenStackProvider extends CloudImages<CloudEntry, GlanceImage> {
   protected override readonly listsMayLag = true;
@@ -161,7 +164,7 @@ export class OpenStackProvider extends CloudImages<CloudEntry, GlanceImage> {
   }
 
   /**
-   * Downloads an image to a file, with holes for zeros.
+   * Downloads an image to a sparse file.
    *
    * @throws CloudError, ImageError `image-not-found`
    */

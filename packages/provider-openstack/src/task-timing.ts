@@ -1,7 +1,7 @@
 /** Called with the name of each successful request and its duration in milliseconds. */
 export type OnTask = (task: CloudTask, milliseconds: number) => void;
 
-/** Requests by the names that shade gave them: they are part of statsd keys in existing dashboards. */
+/** Request names from shade, which are part of statsd keys in existing dashboards. */
 export type CloudTask =
   | 'GlanceImageList'
   | 'ImageGet'

@@ -72,7 +72,7 @@ describe('the diagnosis of a cloud', () => {
     const auth = { ...settings.auth, url: `${dead.url}v3` } as CloudSettings['auth'];
     const results = await diagnose(t, { ...settings, auth }, { session: {} });
     assert.deepEqual(problems(results), ['credentials of provider cloud']);
-    assert.match(results[0]?.message ?? '', /no answer: /);
+    assert.match(results[0]?.message ?? '', /no response: /);
     assert.equal(dead.connections(), 1, 'without retries');
   });
 
@@ -109,7 +109,7 @@ describe('the diagnosis of a cloud', () => {
     const results = await diagnose(t, settings, { imageImport: { method: 'glance-direct' } });
     assert.deepEqual(problems(results), ['import methods of provider cloud']);
     const found = results.find(({ status }) => status === 'problem');
-    assert.equal(found?.message, 'the cloud does not offer glance-direct; it offers: web-download');
+    assert.equal(found?.message, 'the cloud does not offer glance-direct; it offers web-download');
   });
 
   test('the cloud diagnosis compares the quota with its use', async (t) => {
@@ -127,7 +127,7 @@ describe('the diagnosis of a cloud', () => {
       status: 'problem',
       message: 'size of all images: 100 MiB of 100 MiB',
     });
-    assert.equal((await quota('image_size_total', 100, -1))?.message, 'the cloud names no limit');
+    assert.equal((await quota('image_size_total', 100, -1))?.message, 'the cloud reports no limit');
   });
 
   test('the cloud diagnosis warns about a clock that differs, and certificates that are not verified', async (t) => {

@@ -58,7 +58,7 @@ describe('an upload by glance-direct', () => {
     ]);
     assert.equal(byImport.status, byPut.status);
     if (byPut.status === 'fulfilled' || byImport.status === 'fulfilled') return;
-    assert.ok(failsWith('wrong-format', 'compare the format of the file')(byPut.reason));
+    assert.ok(failsWith('wrong-format', 'compare the file format')(byPut.reason));
     assert.ok(failsWith('image-failed', 'could not be imported')(byImport.reason));
     assert.deepEqual(await images(), []);
   });

@@ -44,7 +44,7 @@ it('images in Glance that cannot be read are omitted from a search, with a warni
     found.map(({ id }) => id),
     ['a'],
   );
-  assert.deepEqual(warnings, ['cloud test: the list of images has 6 that cannot be read; they are ignored']);
+  assert.deepEqual(warnings, ['cloud test: the image list contains 6 that cannot be read; they are ignored']);
 });
 
 it('unreadable images of other clients do not keep a provider from listing its own', async (t) => {

@@ -96,7 +96,7 @@ const PUT_FAULTS: readonly FaultCase[] = [
     fault: answersWith(415, { body: 'Image disk_format qcow2 does not match stream data raw' }),
     code: 'wrong-format',
     words:
-      'does not match stream data raw; compare the format of the file, which qemu-img info shows, with image-type',
+      'does not match stream data raw; compare the file format, which qemu-img info shows, with image-type',
   },
   {
     name: 'an exceeded quota',
@@ -165,7 +165,7 @@ describe('a PUT of the file', () => {
       failsWith(
         'connection-failed',
         'cloud test: PUT ',
-        'the server read no byte and gave no answer for 1 s',
+        'the server read no byte and sent no response for 1 s',
       ),
     );
     assert.deepEqual(await images(), []);

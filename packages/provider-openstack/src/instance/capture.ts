@@ -22,7 +22,7 @@ import type { InstanceCloud } from './instance-cloud.ts';
 /** Image property with the id of the captured server. */
 const CAPTURED_OF = 'nodepool_builder_instance';
 
-/** Nova's property with the same id. A snapshot of a server that booted from our image inherits all but this one. */
+/** Nova's own property with the server id. A snapshot inherits all properties of our base image except this one. */
 const INSTANCE = 'instance_uuid';
 
 /** Properties that a snapshot inherits from the base image although they do not apply to it. */
@@ -34,7 +34,7 @@ const INHERITED: readonly string[] = [
 
 const WAITING: readonly string[] = ['queued', 'saving'];
 
-/** Whether an image was captured for a builder, and not from a server that booted from such an image. */
+/** Whether an image was captured for a builder. False for a snapshot of a server that booted from a captured image. */
 export function isCaptured(image: GlanceImage, namePrefix: string): boolean {
   const { [IMAGE_TAGS.uploadId]: uploadId, [CAPTURED_OF]: serverId, [INSTANCE]: instance } = image;
   return (
@@ -46,7 +46,7 @@ export function isCaptured(image: GlanceImage, namePrefix: string): boolean {
 }
 
 /**
- * Sets the properties of an upload on a snapshot, which belongs to the upload from then on.
+ * Tags a snapshot as the image of an upload.
  *
  * @returns false if the snapshot is missing or belongs to another upload
  */
@@ -65,13 +65,13 @@ export async function claimSnapshot(
   return (await update.catch(unlessAbsent)) ?? false;
 }
 
-/** The initial upload id of a snapshot ends with the id of its server. */
+/** Whether no upload has claimed a snapshot: its initial upload id ends with the server id. */
 function isUnclaimed({ [IMAGE_TAGS.uploadId]: uploadId, [CAPTURED_OF]: serverId }: GlanceImage): boolean {
   return typeof uploadId === 'string' && typeof serverId === 'string' && uploadId.endsWith(serverId);
 }
 
 /**
- * Makes an image of a server and waits until it is active. Removes it after a failure.
+ * Creates an image from a server and waits until it is active. Removes the image after a failure.
  *
  * @throws ImageError `instance-failed`
  * @throws CloudError
@@ -89,7 +89,7 @@ export async function captureServer(
     [IMAGE_TAGS.uploadId]: `${namePrefix}${serverId}`,
     [CAPTURED_OF]: serverId,
   };
-  const unaborted = new AbortController().signal; // the answer has the id that a cleanup needs
+  const unaborted = new AbortController().signal; // The cleanup needs the id in the response.
   const id = await compute.createImage(serverId, imageId, properties, unaborted);
   try {
     const image = await activeSnapshot(cloud, id, signal);
@@ -117,13 +117,13 @@ async function activeSnapshot(
     if (image !== undefined && WAITING.includes(image.status)) return undefined;
     throw new ImageError(
       'instance-failed',
-      `cloud ${images.cloud}: the capture of the instance failed: image ${id} ${image === undefined ? 'is gone' : `went to ${image.status}`}; see the log of its compute service, and the quota of images`,
+      `cloud ${images.cloud}: capture of the instance failed: image ${id} ${image === undefined ? 'is gone' : `went to ${image.status}`}; check the compute service's log and the image quota`,
     );
   };
   return await poll(check, { signal });
 }
 
-/** An image in Glance that Nova made of a server. */
+/** A Glance image that Nova created from a server. */
 export class CapturedSnapshot implements StoredCapture {
   readonly externalId: string;
   readonly imageId: string;

@@ -18,13 +18,16 @@ export interface ServerRequest {
   readonly flavorId: string;
   readonly keyName: string;
   readonly metadata: Readonly<Record<string, string>>;
-  /** `none`, ids of networks, or undefined for the only network of the project. */
+  /** `none`, network ids, or undefined for the project's only network. */
   readonly networks: 'none' | readonly string[] | undefined;
   readonly configDrive: boolean | undefined;
   readonly userData: string | undefined;
 }
 
-/** Microversion for servers without networks; all other requests use the first one. Older clouds answer 406. */
+/**
+ * Microversion for servers without networks. Older clouds respond with 406, so all other requests use the first
+ * microversion.
+ */
 const NETWORKS_NONE = { 'openstack-api-version': 'compute 2.37' };
 
 /** The part of Nova's API v2.1 that builds need. All methods throw CloudError. */
@@ -75,12 +78,12 @@ export class ComputeApi {
     await this.#client.delete(serverPath(id), { signal });
   }
 
-  /** Presses the power button; Nova turns the power off some time later. */
+  /** Presses the power button; Nova powers the server off some time later. */
   async stop(id: string, signal: AbortSignal): Promise<void> {
     await this.#act(id, { body: { 'os-stop': null }, signal });
   }
 
-  /** Starts the capture of a server and returns the id of the image. */
+  /** Starts the capture of a server and returns the image id. */
   async createImage(
     id: string,
     name: string,
@@ -92,12 +95,12 @@ export class ComputeApi {
     if (imageId) return imageId;
     throw new CloudError(
       'invalid-answer',
-      `server ${id}: the answer has no Location header with the new image; ask the operator of the cloud which proxy removes it`,
+      `server ${id}: the response has no Location header with the new image; ask the operator of the cloud which proxy removes it`,
     );
   }
 
   async consoleOutput(id: string, signal: AbortSignal): Promise<string> {
-    const body = { 'os-getConsoleOutput': {} }; // all lines that Nova keeps
+    const body = { 'os-getConsoleOutput': {} }; // Without a length, Nova returns all lines that it keeps.
     return (await this.#act(id, { body, reader: OUTPUT, replay: true, signal })).value.output;
   }
 

@@ -4,13 +4,13 @@ import type { TransferRetries } from '../upload/retry.ts';
 import type { ComputeApi } from './compute-api.ts';
 import type { NetworkApi } from './network-api.ts';
 
-/** Settings of instances: keys of a provider in `nodepool.yaml`. */
+/** Instance settings: keys of a provider in `nodepool.yaml`. */
 export interface InstanceSettings {
-  /** Names or ids of the networks of an instance; `none`: no network. Default: the only network of the project. */
+  /** Names or ids of the instance's networks, or `none`. Default: the project's only network. */
   readonly networks?: 'none' | readonly string[] | undefined;
-  /** Name or id of the network of floating IPs (`pool`). Default: no floating IP. */
+  /** Name or id of the floating IP network (`pool`). Default: no floating IP. */
   readonly pool?: string | undefined;
-  /** Default: the cloud's. */
+  /** Whether instances get a config drive. Default: the cloud's setting. */
   readonly configDrive?: boolean;
   /** Whether to prefer an IPv6 address (`ipv6-preferred`). Default false. */
   readonly ipv6Preferred?: boolean;
@@ -22,11 +22,11 @@ export interface InstanceCloud extends InstanceSettings, Pick<CloudOptions, 'log
   readonly name: string;
   /** `providers[].name`. */
   readonly provider: string;
-  /** Prefix of the names of all resources. */
+  /** Prefix of all resource names. */
   readonly namePrefix: string;
   readonly compute: ComputeApi;
   readonly network: NetworkApi;
   readonly images: ImageApi;
-  /** Retries of the download of a captured image. Default: 3 attempts, the second after 5 s. */
+  /** Retries of captured image downloads. Default: 3 attempts, the second after 5 s. */
   readonly retry?: TransferRetries;
 }

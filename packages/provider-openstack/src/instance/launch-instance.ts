@@ -5,14 +5,14 @@ import type { InstanceCloud } from './instance-cloud.ts';
 import { keyPairOfLaunch, type LaunchRecord, launchMetadata } from './launches.ts';
 import { type Flavor, faultOf, isPublic, type NovaServer, stateOf } from './nova-server.ts';
 
-/** Nova's limit, in characters. */
+/** Max length of a server name in Nova, in characters. */
 const LONGEST_NAME = 255;
 
 /**
- * Creates a server and its resources, and waits until it boots. Requests that create something are not aborted: a cleanup
- * needs the ids in their answers.
+ * Creates a server and its resources, and waits until it boots. Requests that create something are not aborted, because
+ * a cleanup needs the ids in their responses.
  *
- * @returns the id of the server
+ * @returns the server id
  * @throws ImageError `image-not-found`, `launch-failed`
  * @throws CloudError
  */
@@ -61,7 +61,7 @@ export async function baseImage(
   signal: AbortSignal,
 ): Promise<GlanceImage> {
   const byId = await images.get(nameOrId, signal).catch((error: unknown) => {
-    // Glance answers 404 to a name, and 400 to what cannot be an id.
+    // Glance responds with 404 to a name, and with 400 to a text that cannot be an id.
     const isName =
       error instanceof CloudError && (error.code === 'not-found' || error.code === 'bad-request');
     if (isName) return undefined;
@@ -90,7 +90,7 @@ async function flavorFor(
   const available = flavors.map((one) => `${one.name} (${one.ram} MiB)`).join(', ') || 'none';
   throw new ImageError(
     'launch-failed',
-    `cloud ${name}: no flavor has at least ${minRam} MiB and "${nameFilter}" in its name; correct min-ram or name-filter; flavors of the cloud: ${available}`,
+    `cloud ${name}: no flavor has at least ${minRam} MiB and "${nameFilter}" in its name; correct min-ram or name-filter; the cloud has the flavors ${available}`,
   );
 }
 
@@ -106,7 +106,7 @@ async function networkId(cloud: InstanceCloud, nameOrId: string, signal: AbortSi
   const reason = id === undefined ? 'no network has' : 'several networks have';
   throw new ImageError(
     'launch-failed',
-    `cloud ${cloud.name}: ${reason} the name or id "${nameOrId}"; write the id of one under networks or pool of provider ${cloud.provider}`,
+    `cloud ${cloud.name}: ${reason} the name or id "${nameOrId}"; use a network id under networks or pool of provider ${cloud.provider}`,
   );
 }
 

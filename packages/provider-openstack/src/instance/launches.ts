@@ -3,9 +3,9 @@ import { IMAGE_TAGS, JsonReader, poll, unlessAbsent } from '@nodepool-builder/im
 import type { InstanceCloud } from './instance-cloud.ts';
 import { faultOf, isGone, type KeyPair, type NovaServer } from './nova-server.ts';
 
-/** Server metadata with the port of the login. */
+/** Server metadata key of the login port. */
 const PORT = 'nodepool_builder_port';
-/** Server metadata with the time of the launch, in ISO 8601. */
+/** Server metadata key of the launch time, in ISO 8601. */
 const LAUNCHED_AT = 'nodepool_builder_launched_at';
 
 const TEXT = { type: 'string' } as const;
@@ -21,7 +21,7 @@ export interface LaunchRecord {
   readonly port: number;
 }
 
-/** Record of a launch as server metadata. */
+/** Converts a launch record to server metadata. */
 export function launchMetadata(
   { buildId, launchedAt, port }: LaunchRecord,
   provider: string,
@@ -40,7 +40,7 @@ const METADATA = new JsonReader({
   properties: { [IMAGE_TAGS.imageId]: TEXT, [LAUNCHED_AT]: TIME, [PORT]: TEXT },
 });
 
-/** Record in the metadata of a server; undefined if it is incomplete or invalid. */
+/** Reads a launch record from server metadata. Undefined if it is incomplete or invalid. */
 function recordOfServer(name: string, { metadata }: NovaServer): LaunchRecord | undefined {
   return unlessInvalid(() => {
     const {
@@ -52,7 +52,7 @@ function recordOfServer(name: string, { metadata }: NovaServer): LaunchRecord | 
   });
 }
 
-/** Key pair with the record in the comment of its key. */
+/** Builds a key pair whose key comment contains the launch record. */
 export function keyPairOfLaunch({ name, ...rest }: LaunchRecord, publicKey: string): KeyPair {
   const [type, key] = publicKey.trim().split(/\s+/);
   return { name, public_key: `${type} ${key} ${encodeURIComponent(JSON.stringify(rest))}` };
@@ -64,7 +64,7 @@ const COMMENT = new JsonReader({
   properties: { buildId: TEXT, launchedAt: TIME, port: { type: 'number' } },
 });
 
-/** Record in the comment of a key pair; undefined for a foreign key pair. */
+/** Reads a launch record from the key comment of a key pair. Undefined for a foreign key pair. */
 function recordOfKeyPair({ name, public_key: publicKey }: KeyPair): LaunchRecord | undefined {
   const [, , comment = ''] = publicKey.trim().split(/\s+/);
   return unlessInvalid(() => {
@@ -84,16 +84,16 @@ function unlessInvalid<T>(read: () => T): T | undefined {
 /** A launch with at least one resource in the cloud. */
 export interface FoundLaunch {
   readonly record: LaunchRecord;
-  /** Undefined if the launch has no server. */
+  /** Id of the server; undefined if the launch has none. */
   readonly serverId: string | undefined;
 }
 
-/** Lists all launches of this builder for this provider by the names of their resources. */
+/** Lists all launches of this builder for this provider, found by resource name. */
 export async function findLaunches(
   { compute, network, namePrefix }: InstanceCloud,
   signal: AbortSignal,
 ): Promise<readonly FoundLaunch[]> {
-  // In the reverse order of creation, so that the record of a running launch is always found.
+  // Reverse order of creation, so that the record of a running launch is always found.
   const floatingIps = await network.floatingIps({}, signal);
   const servers = await compute.servers(namePrefix, signal);
   const keyPairs = await compute.keyPairs(signal);
@@ -111,16 +111,16 @@ export async function findLaunches(
   return Array.from(found, ([name, { record = unknownLaunch(name), serverId }]) => ({ record, serverId }));
 }
 
-/** Record of a launch whose key pair and server metadata are gone. */
+/** Placeholder record for a launch whose key pair and server metadata are gone. */
 function unknownLaunch(name: string): LaunchRecord {
   return { name, buildId: name, launchedAt: new Date(0), port: 0 };
 }
 
-/** Seconds until a deleted server must be gone. Nova waits as long as the server's host does not answer. */
+/** Seconds until a deleted server must be gone. Nova waits while the server's host does not respond. */
 const REMOVAL_TIMEOUT = 60;
 
 /**
- * Removes all resources of a launch that exist. The key pair is last because it has the record.
+ * Removes all existing resources of a launch. The key pair comes last because it contains the launch record.
  *
  * @throws ImageError `cleanup-failed`
  * @throws CloudError
@@ -147,11 +147,11 @@ async function removeServer(cloud: InstanceCloud, id: string, signal: AbortSigna
     const server = await compute.server(id, signal).catch(unlessAbsent);
     if (server === undefined || isGone(server)) return true;
     if (server.status !== 'ERROR' || server['OS-EXT-STS:task_state'] !== null) return undefined;
-    throw failed(`could not be deleted${faultOf(server)}; delete it by hand`);
+    throw failed(`could not be deleted${faultOf(server)}; delete it manually`);
   };
   const onTimeout = (): ImageError =>
     failed(
-      `still exists ${REMOVAL_TIMEOUT} s after its deletion; ask the operator of the cloud whether its host runs`,
+      `still exists ${REMOVAL_TIMEOUT} s after its deletion; ask the operator of the cloud whether its host is running`,
     );
   await poll(check, { timeout: REMOVAL_TIMEOUT, signal, onTimeout });
 }

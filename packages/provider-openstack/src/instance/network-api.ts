@@ -22,14 +22,14 @@ export class NetworkApi {
     this.#client = client;
   }
 
-  /** Ids of the networks with a name or id. */
+  /** Returns the ids of networks with this name or id. */
   async networkIds(nameOrId: string, signal: AbortSignal): Promise<readonly string[]> {
     const byId = await this.#list('networks', { id: nameOrId }, signal);
     const found = byId.length > 0 ? byId : await this.#list('networks', { name: nameOrId }, signal);
     return found.map(({ id }) => id);
   }
 
-  /** Ids of the ports of a server. */
+  /** Returns the ids of a server's ports. */
   async portIds(serverId: string, signal: AbortSignal): Promise<readonly string[]> {
     return (await this.#list('ports', { device_id: serverId }, signal)).map(({ id }) => id);
   }
@@ -43,7 +43,10 @@ export class NetworkApi {
     await this.#client.json('POST', '/floatingips', { body, signal });
   }
 
-  /** Visible floating IPs with these properties; none in a cloud that has none, or not for this user. */
+  /**
+   * Lists the visible floating IPs with these properties. Empty if the cloud does not have floating IPs, or not for
+   * this user.
+   */
   async floatingIps(
     query: Readonly<Partial<Record<'description', string>>>,
     signal: AbortSignal,
@@ -71,10 +74,10 @@ export class NetworkApi {
   }
 }
 
-/** Statuses of requests that a cloud does not know, or does not permit. */
+/** HTTP statuses of a request that the cloud does not support or permit. */
 const REFUSALS: readonly unknown[] = [401, 403, 404, 405, 410, 501];
 
-/** Whether the cloud lacks the service or the function, or lacks it for this user. */
+/** Whether the cloud does not offer the service or function, at least not to this user. */
 function isRefused({ code, status }: CloudError): boolean {
   return code === 'no-such-service' || REFUSALS.includes(status);
 }

@@ -31,7 +31,7 @@ const SERVER = {
 /** A server in Nova. */
 export type NovaServer = SettingsOf<typeof SERVER>;
 
-/** States by status. Any other status means that a build cannot use the server. */
+/** States by Nova status. Any other status means that a build cannot use the server. */
 const STATES: Readonly<Record<string, InstanceState>> = {
   BUILD: 'starting',
   ACTIVE: 'running',
@@ -40,7 +40,7 @@ const STATES: Readonly<Record<string, InstanceState>> = {
   SHUTOFF: 'stopped',
 };
 
-/** Statuses of deleted servers, which Nova lists for a while. */
+/** Statuses of deleted servers, which Nova still lists for a while. */
 const GONE: readonly string[] = ['DELETED', 'SOFT_DELETED'];
 
 export function stateOf({ status }: NovaServer): InstanceState {
@@ -51,12 +51,12 @@ export function isGone({ status }: NovaServer): boolean {
   return GONE.includes(status);
 }
 
-/** Nova's reason of a failure, after a colon; empty if it gives none. */
+/** Formats Nova's reason for a failure, after a colon. Empty if Nova gives none. */
 export function faultOf({ fault }: NovaServer): string {
   return fault?.message ? `: ${fault.message}` : '';
 }
 
-/** Chooses the address for logins: Nova's access address, else a floating IP, else a fixed one. */
+/** Chooses the login address: Nova's access address, else a floating IP, else a fixed IP. */
 export function chooseAddress(server: NovaServer, ipv6Preferred: boolean): string | undefined {
   const sign = ipv6Preferred ? -1 : 1;
   const [best] = addressesOf(server).toSorted(
@@ -65,14 +65,14 @@ export function chooseAddress(server: NovaServer, ipv6Preferred: boolean): strin
   return best?.address;
 }
 
-/** Whether a server has an address outside of its networks. */
+/** Whether a server has an address outside its networks. */
 export function isPublic(server: NovaServer): boolean {
   return addressesOf(server).some(({ rank }) => rank < FIXED);
 }
 
 const [ACCESS, FLOATING, FIXED] = [0, 1, 2];
 
-/** All addresses; a lower rank is better. */
+/** Lists all addresses with a rank; lower is better. */
 function addressesOf({ accessIPv4, accessIPv6, addresses }: NovaServer): readonly {
   readonly address: string;
   readonly version: number;
@@ -95,7 +95,7 @@ function addressesOf({ accessIPv4, accessIPv6, addresses }: NovaServer): readonl
 
 export const SERVER_READER: BodyReader<NovaServer> = new JsonReader(SERVER);
 
-/** The answer to `GET /servers/{id}`. */
+/** Response to `GET /servers/{id}`. */
 export const SHOWN_SERVER: BodyReader<{ readonly server: NovaServer }> = new JsonReader({
   type: 'object',
   required: ['server'],
@@ -108,7 +108,7 @@ const FLAVOR = {
   properties: {
     id: TEXT,
     name: TEXT,
-    /** MiB. */
+    /** RAM in MiB. */
     ram: { type: 'number' },
   },
 } as const;
@@ -129,7 +129,7 @@ export type KeyPair = SettingsOf<typeof KEY_PAIR>;
 
 const KEY_PAIR_ITEM = { type: 'object', required: ['keypair'], properties: { keypair: KEY_PAIR } } as const;
 
-/** The answer to `GET /os-keypairs`. */
+/** Response to `GET /os-keypairs`. */
 export const KEY_PAIRS: BodyReader<{ readonly keypairs: readonly { readonly keypair: KeyPair }[] }> =
   new JsonReader({
     type: 'object',

@@ -19,7 +19,7 @@ import { findLaunches, removeLaunch } from './launches.ts';
 import { NetworkApi } from './network-api.ts';
 import { OpenStackInstance } from './openstack-instance.ts';
 
-/** Time limit for the cleanup after a failed launch, in milliseconds. `list` shows what it could not remove. */
+/** Time limit for the cleanup after a failed launch, in milliseconds. `list` shows any orphans. */
 const CLEANUP_TIME = 120_000;
 
 export interface OpenStackInstanceProviderOptions
@@ -29,20 +29,20 @@ export interface OpenStackInstanceProviderOptions
   /** `providers[].name`. */
   readonly name: string;
   /**
-   * Owner of the instances: a text that is constant while they exist, and unique among the builders with access to the
+   * Owner of the instances. Must not change while they exist, and must be unique among the builders with access to the
    * project. Instances of other owners are never listed or removed.
    */
   readonly owner: string;
   /**
-   * Group of the owner's instances, of letters and digits; instances of other scopes are not listed or removed.
-   * Default: the instances of all scopes.
+   * Group within the owner's instances, of letters and digits. Instances of other scopes are not listed or removed.
+   * Default: all scopes.
    */
   readonly scope?: string | undefined;
 }
 
 /**
- * Runs instances as servers of Nova. A launch creates a key pair, a server, and if needed a floating IP. Their names
- * contain the launch and its owner, so that each is found again after any failure.
+ * Runs instances as Nova servers. A launch creates a key pair, a server and, if needed, a floating IP. The resource
+ * names contain launch and owner, so all of them can be found again after any failure.
  */
 export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
   readonly name: string;
@@ -86,7 +86,7 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
   }
 
   /**
-   * The id of a base image, and the digests that Glance reports.
+   * Returns the id of a base image and the digests that Glance reports.
    *
    * @throws CloudError
    */
@@ -106,7 +106,7 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
   }
 
   /**
-   * Lists captured images of our instances, even incomplete ones, apart from those that belong to an upload.
+   * Lists captured images of our instances, even incomplete ones, except those that belong to an upload.
    *
    * @throws CloudError
    */
@@ -142,7 +142,7 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
     }
   }
 
-  /** An abort of the launch does not abort the cleanup. */
+  /** Removes the resources of a failed launch, even if the launch was aborted. */
   async #removeFailed(cloud: InstanceCloud, name: string): Promise<void> {
     try {
       await removeLaunch(cloud, name, AbortSignal.timeout(CLEANUP_TIME));
@@ -157,8 +157,9 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
 const DIGITS = 12;
 
 /**
- * Prefix of the names of everything that an owner creates in a cloud for one provider. Key pairs and floating IPs have
- * no other field for the owner, and several builders may share a project. Without a scope it matches all scopes.
+ * Returns the name prefix of everything that an owner creates in a cloud for one provider. Key pairs and floating IPs
+ * have no other field for the owner, and several builders may share a project. Without a scope, the prefix matches all
+ * scopes.
  */
 function namePrefix(owner: string, provider: string, scope?: string): string {
   const whose = createHash('sha256')
@@ -167,7 +168,7 @@ function namePrefix(owner: string, provider: string, scope?: string): string {
   return `nodepool-builder-${whose.slice(0, DIGITS)}-${scope === undefined ? '' : `${scope}-`}`;
 }
 
-/** Name of the resources of one launch. */
+/** Creates the name that all resources of one launch share. */
 function launchName(prefix: string): string {
   return `${prefix}${randomUUID()}`;
 }

@@ -20,7 +20,7 @@ import type { InstanceCloud } from './instance-cloud.ts';
 import { type LaunchRecord, removeLaunch } from './launches.ts';
 import { chooseAddress, faultOf, isGone, type NovaServer, stateOf } from './nova-server.ts';
 
-/** Interval for checking that an unreachable server still runs, in milliseconds. */
+/** Interval of checks whether an unreachable server is still running, in milliseconds. */
 const CHECK_INTERVAL = 5000;
 
 /** A server in Nova, or the resources of a launch without a server. */
@@ -136,7 +136,7 @@ export class OpenStackInstance implements Instance {
     });
   }
 
-  /** Undefined if the server no longer exists. */
+  /** Reads the server; undefined if it no longer exists. */
   async #server(signal: AbortSignal): Promise<NovaServer | undefined> {
     if (this.#serverId === undefined) return undefined;
     const { compute } = await this.#cloud();

@@ -10,14 +10,14 @@ export interface CatalogEndpoint {
   /** `public`, `internal` or `admin`. */
   readonly interface: string;
   readonly regionId: string | undefined;
-  /** Undefined if the catalog has null or another value. */
+  /** URL of the endpoint; undefined if the catalog contains null or an invalid value. */
   readonly url: string | undefined;
 }
 
 /**
- * URL of a service: the first match, as in keystoneauth.
+ * Returns the URL of a service: the first match, as in keystoneauth.
  *
- * @throws CloudError `no-such-service`, which lists the services of the cloud
+ * @throws CloudError `no-such-service`, listing the services of the cloud
  */
 export function findEndpoint(
   cloud: string,
@@ -58,7 +58,7 @@ function alternatives(catalog: readonly CatalogEndpoint[], type: string): string
   return `the cloud has ${[...new Set(places)].join(', ')}: correct the region or the interface in clouds.yaml`;
 }
 
-/** URL with the version of the API: appended if the URL has none, replaced if it has another one. */
+/** Returns a URL with the API version: appended if the URL has none, replaced if it has another. */
 export function versioned(url: string, version: string | undefined): string {
   const base = url.replace(/(?<!\/)\/+$/, '');
   if (version === undefined) return base;
@@ -68,7 +68,7 @@ export function versioned(url: string, version: string | undefined): string {
 }
 
 /**
- * Parses a URL of the settings or the catalog.
+ * Parses a URL from the settings or the catalog.
  *
  * @throws CloudError `invalid-settings`
  */

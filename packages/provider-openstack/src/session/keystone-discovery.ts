@@ -2,10 +2,10 @@ import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { atOrigin, JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import type { KeystoneAuth, NamedInDomain } from '../cloud-settings.ts';
 
-/** Version and URL of Keystone's API. */
+/** Version and URL of the Keystone API. */
 export interface IdentityApi {
   readonly version: 2 | 3;
-  /** Without a slash at its end. */
+  /** URL without a trailing slash. */
   readonly url: string;
 }
 
@@ -15,11 +15,11 @@ const SEGMENTS = { 2: 'v2.0', 3: 'v3' } as const;
 
 const AT_ITS_END = /\/v(2|3)(?:\.\d+)?$/;
 
-/** The API in the settings: a version, or the path of `auth_url`. */
+/** Returns the Keystone API that the settings fix, by a version or by the path of `auth_url`. */
 export function configuredIdentityApi(auth: KeystoneAuth): IdentityApi | undefined {
   const url = auth.url.replace(/(?<!\/)\/+$/, '');
   const inPath = AT_ITS_END.exec(url)?.[1];
-  const fixed = auth.type === 'application-credential' ? 3 : auth.version; // v2 has no such credentials
+  const fixed = auth.type === 'application-credential' ? 3 : auth.version; // Keystone v2 has no application credentials.
   const version = fixed ?? (inPath === undefined ? undefined : inPath === '2' ? 2 : 3);
   if (version === undefined) return undefined;
   return inPath === String(version)
@@ -28,8 +28,8 @@ export function configuredIdentityApi(auth: KeystoneAuth): IdentityApi | undefin
 }
 
 /**
- * Chooses from the versions that Keystone lists at `auth_url`, as keystoneauth does: v3 if the settings name a domain,
- * which v2 does not have, else v2 if possible. Undefined if no version is usable.
+ * Chooses from the versions that Keystone lists at `auth_url`, as keystoneauth does. The choice is v3 if the settings
+ * name a domain, which v2 does not support, else v2 if possible. Undefined if no version is usable.
  *
  * @throws Error that names the invalid field of the list
  */
@@ -71,16 +71,18 @@ const VERSIONS = new JsonReader({
   },
 });
 
-/** Keystone's root has `versions.values` or `versions`, a version's root has `version`. */
+/**
+ * Extracts the versions. The root of Keystone has `versions.values` or `versions`, the root of a version has `version`.
+ */
 function versionsIn(answer: unknown): readonly SettingsOf<typeof VERSION>[] {
-  const { version, versions = [] } = VERSIONS.check(answer, 'the list of versions');
+  const { version, versions = [] } = VERSIONS.check(answer, 'the version list');
   const listed = version === undefined ? ('length' in versions ? versions : versions.values) : [version];
   return VERSION_READER.valid(listed);
 }
 
 /**
- * The URL of a link at the scheme and host of auth_url, as in keystoneauth: a Keystone behind a balancer may name others. A
- * relative link is below auth_url. Undefined if it is invalid.
+ * Returns the URL of a link with the scheme and host of auth_url, as keystoneauth does, because a Keystone behind a
+ * load balancer may link to another host. A relative link is resolved below auth_url. Undefined if it is invalid.
  */
 function linked(authUrl: string, href: string): string | undefined {
   const base = new URL(authUrl);

@@ -6,7 +6,7 @@ import type { Token } from './token.ts';
 import { V2, V3 } from './token-request.ts';
 import type { Transport } from './transport.ts';
 
-/** Keystone: issues tokens for the credentials of the settings. */
+/** Issues Keystone tokens for the credentials of the settings. */
 export class Keystone {
   readonly #auth: KeystoneAuth;
   readonly #transport: Transport;
@@ -21,7 +21,7 @@ export class Keystone {
   /**
    * Issues a token.
    *
-   * @throws CloudError `auth-failed`; `invalid-settings` if no Keystone answers at `auth_url`
+   * @throws CloudError `auth-failed`; `invalid-settings` if `auth_url` does not lead to Keystone
    */
   async issue(signal: AbortSignal): Promise<Token> {
     return await this.#transport.retry(signal, async () => {
@@ -34,7 +34,7 @@ export class Keystone {
     const url = settingsUrl(this.#transport.cloud, 'auth_url', this.#auth.url);
     const request = { method: 'GET', url, signal } as const;
     const answer = await this.#transport.send(request);
-    // 300: several versions
+    // 300 Multiple Choices lists the versions.
     const refusal = answer.status > 300 ? this.#transport.refusal(request, answer) : undefined;
     if (refusal?.retriable) throw refusal;
     const api =
@@ -44,7 +44,7 @@ export class Keystone {
     if (api !== undefined) return api;
     throw new CloudError(
       'invalid-settings',
-      `cloud ${this.#transport.cloud}: Keystone lists no usable version at ${url.origin}${url.pathname}; correct auth_url in clouds.yaml, or write it with its version (/v3)`,
+      `cloud ${this.#transport.cloud}: Keystone lists no usable version at ${url.origin}${url.pathname}; correct auth_url in clouds.yaml, or append the version (/v3)`,
       { cause: refusal, status: answer.status },
     );
   }
@@ -62,7 +62,7 @@ export class Keystone {
     if (answer.status >= 300) {
       const cause = this.#transport.refusal(request, answer);
       if (cause.code !== 'not-found') throw cause;
-      // Nothing is missing in the cloud because Keystone is elsewhere.
+      // A 404 from a wrong auth_url must not look like a missing resource.
       const message = `${cause.message}; correct auth_url in clouds.yaml`;
       throw new CloudError('invalid-settings', message, { cause });
     }

@@ -4,7 +4,7 @@ import type { BodyReader, ServiceClient } from './service-client.ts';
 /** A list of resources. */
 export interface ListRequest<T> {
   readonly path: string;
-  /** Key of the list in an answer. */
+  /** Key of the list in the response. */
   readonly name: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly reader: BodyReader<T>;
@@ -18,9 +18,9 @@ const ITEMS = new JsonReader({ type: 'array' });
 const LINK = new JsonReader({ type: 'object', required: ['rel'], properties: { rel: {} } });
 
 /**
- * Lists resources of Nova or Neutron, page by page. All pages but the last have a link to the next one.
+ * Lists Nova or Neutron resources, page by page. Every page except the last one links to the next.
  *
- * @throws CloudError, CloudError
+ * @throws CloudError
  */
 export async function listResources<T extends { readonly id: string }>(
   client: ServiceClient,

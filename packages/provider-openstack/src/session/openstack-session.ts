@@ -7,11 +7,14 @@ import { TokenKeeper } from './token.ts';
 import { Transport, type TransportOptions } from './transport.ts';
 
 export interface SessionOptions extends TransportOptions {
-  /** Called for each request that succeeded. */
+  /** Called for each successful request. */
   readonly onTask?: OnTask | undefined;
 }
 
-/** A cloud with one set of credentials. Its clients share a token, a rate limit and retries. It connects on first use. */
+/**
+ * A connection to a cloud with one set of credentials. The service clients share a token, a rate limit and retries. The
+ * session connects on first use.
+ */
 export class OpenStackSession {
   readonly settings: CloudSettings;
   readonly #parts: ClientParts;
@@ -31,17 +34,19 @@ export class OpenStackSession {
     this.#parts = { settings, transport, tokens, onTask: options.onTask, closing };
   }
 
-  /** A client of one service. A missing service is an error of its first request. */
+  /** Returns the client of a service. The first request fails if the cloud does not have the service. */
   client(service: ServiceRequest): ServiceClient {
     return new ServiceClient(service, this.#parts);
   }
 
-  /** The project of the credentials; undefined for a cloud without Keystone. */
+  /** Returns the project of the credentials; undefined for a cloud without Keystone. */
   async projectId(signal: AbortSignal): Promise<string | undefined> {
     return (await this.#parts.tokens?.current(signal))?.projectId;
   }
 
-  /** When the current token expires, in milliseconds since the epoch; undefined for a cloud without Keystone. */
+  /**
+   * Returns when the current token expires, in milliseconds since the epoch; undefined for a cloud without Keystone.
+   */
   async tokenExpiry(signal: AbortSignal): Promise<number | undefined> {
     return (await this.#parts.tokens?.current(signal))?.expiresAt;
   }
@@ -52,9 +57,9 @@ export class OpenStackSession {
   }
 }
 
-/** The cloud of a provider. */
+/** Options of a provider's cloud. */
 export interface CloudOptions {
-  /** Finds the cloud and the credentials. It is called on first use, and again after a failure. */
+  /** Finds the cloud and its credentials. Called on first use, and again after a failure. */
   readonly settings: () => Promise<CloudSettings>;
   readonly logger: Logger;
   /** Rate limit and retries of requests. */
@@ -78,7 +83,7 @@ export class LazyCloud<Cloud> {
       const opened = this.#connect();
       this.#opened = opened;
       opened.catch(() => {
-        // After a close, another session may have been opened.
+        // Another session may have been opened after a close.
         if (this.#opened === opened) this.#opened = undefined;
       });
     }
@@ -89,7 +94,7 @@ export class LazyCloud<Cloud> {
   close(): void {
     this.#opened?.then(
       ({ session }) => session.close(),
-      () => {}, // no session was opened
+      () => {}, // No session was opened.
     );
     this.#opened = undefined;
   }

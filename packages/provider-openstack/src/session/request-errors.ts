@@ -11,12 +11,12 @@ import {
 
 const CERTIFICATE_REMEDIES: Readonly<Partial<Record<NetworkFailureKind, string>>> = {
   'unknown-authority':
-    'name the file of the authority that signed it as cacert in clouds.yaml, or in REQUESTS_CA_BUNDLE',
+    'set cacert in clouds.yaml, or REQUESTS_CA_BUNDLE, to the certificate file of the authority that signed it',
   'invalid-certificate': 'ask the operator of the cloud to replace it',
   'other-host-name': 'use the host name in the certificate',
 };
 
-/** Error of a request without an answer. `request` names the cloud, the method and the path. */
+/** Creates the error of a request without a response. `request` names the cloud, the method and the path. */
 export function networkError(request: string, error: unknown): CloudError {
   const failure = networkFailure(error);
   const { message: reason, kind, cause } = failure;
@@ -27,7 +27,7 @@ export function networkError(request: string, error: unknown): CloudError {
   if (kind === 'not-configured')
     return new CloudError('invalid-settings', `${request}: ${reason}`, { cause });
   const code = kind === 'body-too-long' || kind === 'redirect-loop' ? 'invalid-answer' : 'connection-failed';
-  return new CloudError(code, `${request}: no answer: ${reason}`, { cause });
+  return new CloudError(code, `${request}: no response: ${reason}`, { cause });
 }
 
 /** Whether a request failed before it was sent. */
@@ -38,27 +38,26 @@ export function neverSent({ code, cause }: CloudError): boolean {
 const REMEDIES: Partial<Record<CloudErrorCode, string>> = {
   'auth-failed': 'check the credentials of the cloud, and whether they have expired',
   forbidden: 'give the user a role that may do this',
-  'quota-exceeded': 'delete what is not needed, or ask for a larger quota',
+  'quota-exceeded': 'delete what is not needed, or request a larger quota',
   'not-found': 'check the endpoint if every request fails with this error',
 };
 
-/** Remedies of requests that send something. */
+/** Remedies for requests that send data. */
 const UPLOAD_REMEDIES: Partial<Record<CloudErrorCode, string>> = {
-  'wrong-format':
-    'compare the format of the file, which qemu-img info shows, with image-type of the provider',
+  'wrong-format': 'compare the file format, which qemu-img info shows, with image-type of the provider',
   'too-large': 'ask the operator of the cloud for a higher limit',
 };
 
-const REDIRECT_REMEDY = 'name the address of the service in clouds.yaml: auth_url, or an endpoint override';
+const REDIRECT_REMEDY = 'set the URL of the service in clouds.yaml: auth_url, or an endpoint override';
 
-/** Glance and Swift report an exhausted quota only in the message. */
+/** Glance and Swift report an exceeded quota only in the error message. */
 const QUOTA_MESSAGE = /quota|over limit|limit\b.*\bexceeded|exceed\w*\b.*\blimit/i;
 
 /**
- * Translates an answer into an error.
+ * Converts an error response to an error.
  *
  * @param request names the cloud, the method and the path
- * @param sent the method of the request, and secrets to mask
+ * @param sent method of the request, and secrets to mask
  */
 export function answerError(
   request: string,
@@ -85,7 +84,7 @@ function codeOf(
   message: string,
   { retryAfter, isRead }: { retryAfter: number | undefined; isRead: boolean },
 ): CloudErrorCode {
-  // What only reads uses no quota: a message about a limit is about the length of the list.
+  // Reads use no quota: if a read mentions a limit, it means the length of the list.
   if (!isRead && (status === 403 || status === 413) && QUOTA_MESSAGE.test(message)) return 'quota-exceeded';
   // Rackspace's rate limit
   if (status === 413 && retryAfter !== undefined) return 'rate-limited';
@@ -95,7 +94,7 @@ function codeOf(
 
 const LONGEST_MESSAGE = 300;
 
-/** First line of webob's plain text. */
+/** First line of webob's plain text errors. */
 const STATUS_LINE = /^\s*[45]\d\d [a-z' -]+\n/i;
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -108,11 +107,11 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Error message in the body of an answer, as one line without markup. Keystone and Nova wrap it in JSON; Glance sends
- * JSON, HTML or plain text; Swift and proxies send HTML or plain text.
+ * Extracts the error message from a response body, as one line without markup. Keystone and Nova wrap the message in
+ * JSON. Glance sends JSON, HTML or plain text; Swift and proxies send HTML or plain text.
  */
 export function errorMessage(body: string, secrets: readonly string[] = []): string {
-  // Masked before and after: the cleaning changes a secret with spaces or markup, and decodes an escaped one.
+  // Mask twice: removing markup can split a secret, and unescaping can reveal one.
   const plain = withoutMarkup(withoutSecrets(messageInJson(body) ?? body, secrets))
     .replace(STATUS_LINE, '')
     .replaceAll(/\s+/g, ' ')
@@ -145,7 +144,7 @@ function withoutMarkup(text: string): string {
     });
 }
 
-/** A cloud may echo secrets of the request: tokens, passwords, and URLs with a signature in the query. */
+/** Masks secrets of the request that a cloud may echo: tokens, passwords, and URLs with a signature in the query. */
 function withoutSecrets(text: string, secrets: readonly string[]): string {
   const known = secrets.filter((secret) => secret !== '');
   return known

@@ -9,48 +9,51 @@ import type { Transport } from './transport.ts';
 
 type Method = NonNullable<HttpRequest['method']>;
 
-/** Which service, and which version of its API. */
+/** A service and the version of its API. */
 export interface ServiceRequest extends ServiceSettings {
-  /** `v2`: appended to a URL without a version. */
+  /** API version, such as `v2`, appended to a URL without a version. */
   readonly version?: string;
 }
 
 export interface RequestOptions {
   readonly query?: Readonly<Record<string, string>>;
-  /** They override the default content type. */
+  /** Headers that override the default content type. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** Name for {@link OnTask}. Default: the request is not reported. */
+  /** Task name for {@link OnTask}. Default: the request is not reported. */
   readonly task?: CloudTask;
 }
 
-/** Reads a parsed JSON body, as a JsonReader does. Its errors become `invalid-answer`. */
+/** Validates a parsed JSON body, like JsonReader. Errors become `invalid-answer`. */
 export interface BodyReader<T> {
   /** @param value undefined if the body is empty or not JSON */
   check(value: unknown): T;
 }
 
 export interface JsonOptions<T> extends RequestOptions {
-  /** Sent as JSON. */
+  /** Body, sent as JSON. */
   readonly body?: unknown;
-  /** Statuses of success. Default: 200 to 299. */
+  /** Statuses that count as success. Default: 200 to 299. */
   readonly expect?: readonly number[];
-  /** Default: the value is `undefined`. */
+  /** Validates the response. Default: the value is `undefined`. */
   readonly reader?: BodyReader<T>;
   /**
-   * Whether the request may be sent again after its answer was lost. Default: false for POST and PATCH, whose first
-   * attempt may have had an effect, else true. Answers that ask for a retry (429, 503) are followed either way.
+   * Whether the request may be sent again if its response is lost. Default: false for POST and PATCH, whose first
+   * attempt may have taken effect, else true. A 429 or 503 response is retried in any case.
    */
   readonly replay?: boolean;
 }
 
-/** An answer with the value of {@link JsonOptions.reader}. */
+/** A response with a value from {@link JsonOptions.reader}. */
 export type JsonAnswer<T> = HttpAnswer & { readonly value: T };
 
 export interface PutOptions extends RequestOptions {
-  /** Length of the body in bytes. */
+  /** Size of the body in bytes. */
   readonly size: number;
-  /** Seconds in which the cloud reads no byte, or gives no answer after the last one. Default 300. */
+  /**
+   * Seconds after which the request fails if the cloud reads no byte, or sends no response after the last one. Default
+   * 300.
+   */
   readonly stallTimeout?: number;
 }
 
@@ -58,7 +61,7 @@ export interface PutOptions extends RequestOptions {
 export interface ClientParts {
   readonly settings: CloudSettings;
   readonly transport: Transport;
-  /** Undefined for a cloud without Keystone. */
+  /** Keeper of the session's token; undefined for a cloud without Keystone. */
   readonly tokens: TokenKeeper | undefined;
   readonly onTask: OnTask | undefined;
   /** Aborts when the session is closed. */
@@ -70,12 +73,12 @@ const PROJECT_ID = /[%$]\((?:project|tenant)_id\)s/g;
 
 const DEFAULT_STALL_TIMEOUT = 300;
 
-/** RFC 9110, 9.2.2. */
+/** Idempotent methods (RFC 9110, 9.2.2). */
 const IDEMPOTENT: readonly Method[] = ['GET', 'HEAD', 'PUT', 'DELETE'];
 
 /**
- * One service of a cloud, with its token, endpoint and retries. Paths are relative to the versioned endpoint: `/images`.
- * All methods throw {@link CloudError}, `aborted` with the signal's reason as the cause.
+ * Client of one service of a cloud. It handles token, endpoint and retries. Paths are relative to the versioned
+ * endpoint: `/images`. All methods throw {@link CloudError}, `aborted` with the signal's reason as the cause.
  */
 export class ServiceClient {
   readonly #service: ServiceRequest;
@@ -96,7 +99,7 @@ export class ServiceClient {
     this.#parts.transport.warn(`cloud ${this.cloud}: ${message}`);
   }
 
-  /** Sends JSON and reads JSON. Retried after transient errors, and after a 401 once with a new token. */
+  /** Sends JSON and reads JSON. Retries after transient errors, and once with a new token after a 401. */
   async json<T = undefined>(
     method: Method,
     path: string,
@@ -128,19 +131,19 @@ export class ServiceClient {
     });
   }
 
-  /** Value of a GET. */
+  /** Sends a GET and returns the value. */
   async get<T>(path: string, reader: BodyReader<T>, options: Omit<JsonOptions<T>, 'reader'>): Promise<T> {
     return (await this.json('GET', path, { ...options, reader })).value;
   }
 
-  /** Deletes something; a missing one is not an error. */
+  /** Deletes a resource; a missing resource is not an error. */
   async delete(path: string, options: RequestOptions): Promise<void> {
     await this.json('DELETE', path, { ...options, expect: [200, 202, 204, 404] });
   }
 
   /**
-   * Puts a stream without holding it in memory. `body` is called when the request starts, and once more after a 401;
-   * the caller retries after other errors. Errors of the body are thrown unchanged.
+   * Sends a stream without buffering it in memory. `body` is called when the request starts, and again after a 401.
+   * After other errors the caller retries. Errors of the body are thrown unchanged.
    */
   async put(path: string, body: () => AsyncIterable<Buffer>, options: PutOptions): Promise<HttpAnswer> {
     const { size, headers, stallTimeout = DEFAULT_STALL_TIMEOUT } = options;
@@ -156,7 +159,7 @@ export class ServiceClient {
 
   /**
    * Streams a body of any length. The caller retries after an error. The iteration throws `connection-failed` for an
-   * error in the middle, such as 300 s without a byte.
+   * error in mid-stream, such as 300 s without a byte.
    */
   async read(path: string, options: RequestOptions): Promise<AsyncIterable<Buffer>> {
     const { transport } = this.#parts;
@@ -172,7 +175,7 @@ export class ServiceClient {
     });
   }
 
-  /** Runs an attempt with a token, and once more with a new one after a 401. */
+  /** Runs an attempt with a token, and once more with a new token after a 401. */
   async #run<T>(
     method: Method,
     path: string,
@@ -225,7 +228,7 @@ function isExpected(status: number, expected?: readonly number[]): boolean {
   return expected === undefined ? status >= 200 && status < 300 : expected.includes(status);
 }
 
-/** Whether the cloud asked for a retry or never got the request, so that even a POST can be repeated. */
+/** Whether the cloud requested a retry or never received the request, so that even a POST can be repeated. */
 function hadNoEffect(error: CloudError): boolean {
   const isRetryAsked = error.status === 429 || (error.status === 503 && error.retryAfter !== undefined);
   return isRetryAsked || neverSent(error);

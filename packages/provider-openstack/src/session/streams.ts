@@ -10,7 +10,7 @@ import type { HttpAnswer } from '@nodepool-builder/image-builder/module-kit';
 import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import { networkError } from './request-errors.ts';
 
-/** Bytes of an answer's text; the rest of a longer one is not read. */
+/** Max bytes of a response text; the rest of a longer text is not read. */
 const LONGEST_TEXT = 1024 * 1024;
 
 /** A GET of a stream. */
@@ -19,34 +19,34 @@ export interface StreamRead {
   readonly name: string;
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  /** Seconds without a byte after which the request fails; for a PUT also the limit for the answer. */
+  /** Seconds without a byte after which the request fails. For a PUT, also the time limit for the response. */
   readonly stallTimeout: number;
-  /** Default: that of Node. */
+  /** Agent of the connection. Default: Node's global agent. */
   readonly agent?: Agent;
   readonly signal?: AbortSignal | undefined;
 }
 
 /** A PUT of a stream. */
 export interface StreamPut extends StreamRead {
-  /** The memory of a piece may be reused when the next one is requested. */
+  /** Chunks to send. A chunk's memory may be reused when the next chunk is requested. */
   readonly body: AsyncIterable<Buffer>;
   /** Bytes. */
   readonly size: number;
 }
 
-/** The start of an answer. */
+/** Start of a response. */
 export interface StreamAnswer {
-  /** Its body is empty if the request succeeded. */
+  /** Response whose body is empty if the request succeeded. */
   readonly answer: HttpAnswer;
-  /** Body of a success; the connection is closed when the iteration ends. */
+  /** Body of a successful response. The connection is closed when the iteration ends. */
   readonly body: AsyncIterable<Buffer>;
 }
 
 /**
  * Requests a stream, which is read no faster than the caller iterates.
  *
- * It does not use got, whose stream emits an error that ends the process if the connection is lost before the caller
- * iterates.
+ * Does not use got, because a got stream emits an error that ends the process if the connection is lost before the
+ * caller iterates.
  *
  * @throws CloudError `connection-failed`, `certificate-untrusted`
  */
@@ -57,7 +57,7 @@ export async function readStream(read: StreamRead): Promise<StreamAnswer> {
     headers,
     ...(signal && { signal }),
   });
-  request.on('error', () => undefined); // `once` reports the first one, the response those after it
+  request.on('error', () => undefined); // `once` reports the first error, the response reports later errors.
   const stalled = new Error(`the server sent no byte for ${stallTimeout} s`);
   request.setTimeout(stallTimeout * 1000, () => request.destroy(stalled));
   // Destroying only the request would give the reader of the response no reason.
@@ -75,8 +75,8 @@ export async function readStream(read: StreamRead): Promise<StreamAnswer> {
 }
 
 /**
- * Body of an answer, or the part of it that arrived in time and within the limit: the status matters more than an error
- * while reading.
+ * Reads the body of a response, up to the limit and the timeout. Errors while reading are ignored, because the status
+ * matters more.
  *
  * @param timeout seconds
  */
@@ -91,7 +91,7 @@ async function textOf(response: IncomingMessage, timeout: number): Promise<strin
       if (size > LONGEST_TEXT) break;
     }
   } catch {
-    // the server closed the connection
+    // The server may have closed the connection.
   } finally {
     clearTimeout(timer);
   }
@@ -107,14 +107,14 @@ async function* piecesOf(name: string, stream: AsyncIterable<Buffer>): AsyncGene
 }
 
 /**
- * Sends a stream as fast as the server reads it. An answer that arrives early ends the request. Afterwards the
- * connection and the body are closed; if the body is waiting for its source, this waits for it.
+ * Sends a stream as fast as the server reads it. A response that arrives early ends the request. Afterwards the
+ * connection and the body are closed. If the body is waiting for its source, this function waits for it.
  *
- * It does not use got: it needs the socket, to read an answer that a write error would hide, and got copies each
- * piece (measured by bench:upload).
+ * Does not use got, for two reasons: reading a response that a write error would hide needs the socket, and got copies
+ * each chunk (measured by bench:upload).
  *
  * @throws CloudError `connection-failed`, `certificate-untrusted`, `invalid-answer`; `image-missing-on-disk` if the
- *   body is not `size` bytes long; errors of the body unchanged
+ * body is not `size` bytes long; errors of the body unchanged
  */
 export async function putStream(put: StreamPut): Promise<HttpAnswer> {
   const { name, url, body, size, agent, stallTimeout, signal } = put;
@@ -124,11 +124,11 @@ export async function putStream(put: StreamPut): Promise<HttpAnswer> {
     headers: { ...put.headers, 'content-length': size },
   });
   request.once('socket', keepReadingAfterEpipe);
-  request.on('error', () => undefined); // `receive` reports the first one; those after an answer do not matter
+  request.on('error', () => undefined); // `receive` reports the first error; errors after a response do not matter.
 
   let stall: NodeJS.Timeout | undefined;
   const giveUp = (): void => {
-    request.destroy(new Error(`the server read no byte and gave no answer for ${stallTimeout} s`));
+    request.destroy(new Error(`the server read no byte and sent no response for ${stallTimeout} s`));
   };
   const watch = (): void => {
     clearTimeout(stall);
@@ -136,7 +136,7 @@ export async function putStream(put: StreamPut): Promise<HttpAnswer> {
   };
 
   let sent = 0;
-  // not `for await`, which would copy by joining pieces that were read ahead
+  // `for await` would copy data by joining chunks that were read ahead.
   const wire = new Writable({
     highWaterMark: 1,
     write(chunk: Buffer, _encoding, taken) {
@@ -178,20 +178,20 @@ export async function putStream(put: StreamPut): Promise<HttpAnswer> {
   try {
     const received = receive();
     const answer = await Promise.race([received, sending.then(() => received)]);
-    // after a refusal the server may not read the rest, so the body would never end
+    // After an error response, the server may not read the rest, and the body would never end.
     if (answer.status >= 300) return answer;
     if (sent < size) {
       const message = `${name}: ${answer.status} after ${sent} of ${size} bytes`;
       throw new CloudError('invalid-answer', message, { status: answer.status });
     }
-    await sending; // the source computes its digests at its end
+    await sending; // The source computes its digests at the end.
     return answer;
   } finally {
     abort?.[Symbol.dispose]();
     clearTimeout(stall);
     request.destroy();
     wire.destroy();
-    await sending.catch(() => undefined); // until no piece of the body is in use
+    await sending.catch(() => undefined); // Wait until no chunk of the body is in use.
   }
 }
 
@@ -206,9 +206,9 @@ type Written = (error?: Error | null) => void;
 
 /**
  * Keeps a socket readable after a failed write. uwsgi, which runs Glance, closes the connection at once when it refuses
- * a body early. The answer is then in our receive buffer, but the next write fails with EPIPE or ECONNRESET, and Node
- * would destroy the socket with the answer unread. The failed write stays pending instead; the end of the stream or the
- * owner's timeout ends the connection.
+ * a body early. The response is then in our receive buffer, but the next write fails with EPIPE or ECONNRESET, and Node
+ * would destroy the socket before the response is read. This function keeps the failed write pending instead. The end
+ * of the stream or the owner's timeout ends the connection.
  */
 export function keepReadingAfterEpipe(socket: Socket): void {
   const write = socket._write.bind(socket);

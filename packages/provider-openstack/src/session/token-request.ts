@@ -4,11 +4,11 @@ import type { AuthScope, KeystoneAuth, NamedInDomain } from '../cloud-settings.t
 import type { CatalogEndpoint } from './catalog.ts';
 import type { Token } from './token.ts';
 
-/** How one version of Keystone's API issues a token. */
+/** Token request of one version of the Keystone API. */
 export interface TokenRequest {
-  /** Relative to the versioned URL. */
+  /** Path relative to the versioned URL. */
   readonly path: string;
-  /** Body of the POST. */
+  /** Builds the body of the POST. */
   readonly body: (auth: KeystoneAuth) => object;
   /** @throws Error that names the invalid field */
   readonly read: (answer: { headers: IncomingHttpHeaders; value: unknown; now: number }) => Token;
@@ -25,7 +25,7 @@ export const V3: TokenRequest = {
     if (auth.type === 'application-credential') {
       const { id, name, user = {}, secret } = auth;
       const which = id === undefined ? { name, user: named(user) } : { id };
-      // Keystone refuses a scope here: the credential has its own.
+      // Keystone rejects a scope here, because the credential already has one.
       return { auth: { identity: identity('application_credential', { ...which, secret }) } };
     }
     const method =
@@ -154,7 +154,7 @@ const V2_ANSWER = new JsonReader({
           properties: {
             id: TEXT,
             expires: TIME,
-            /** Rackspace omits it. */
+            /** Rackspace omits this field. */
             issued_at: TIME,
             tenant: { type: 'object', properties: { id: {} } },
           },
@@ -171,7 +171,7 @@ const SERVICE = new JsonReader({
   properties: { type: TEXT, name: {}, endpoints: { type: 'array' } },
 });
 
-/** The endpoints of a catalog. Services and endpoints that cannot be read are left out: the cloud may have others. */
+/** Lists the endpoints of a catalog. Skips services and endpoints that cannot be read, because others may be valid. */
 function endpointsIn(
   catalog: readonly unknown[] | null | undefined,
   read: (endpoints: readonly unknown[]) => readonly Omit<CatalogEndpoint, 'type' | 'name'>[],
@@ -185,7 +185,10 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Keystone's clock may be wrong: only the life of the token counts. v2 omits the zone. */
+/**
+ * Computes when a token expires by our clock from its lifetime, because Keystone's clock may be wrong. v2 omits the
+ * time zone.
+ */
 function expiry(expires: string, issued: string | undefined, now: number): number {
   return now + (utcTime(expires) - (issued === undefined ? now : utcTime(issued)));
 }

@@ -1,20 +1,20 @@
 import { type Clock, SingleFlight } from '@nodepool-builder/image-builder/module-kit';
 import type { CatalogEndpoint } from './catalog.ts';
 
-/** A token of Keystone, with the catalog of services. */
+/** A Keystone token with the service catalog. */
 export interface Token {
-  /** Value of `X-Auth-Token`; a secret. */
+  /** Value of the `X-Auth-Token` header; a secret. */
   readonly id: string;
-  /** Milliseconds since the epoch by the clock of this host, not Keystone's. */
+  /** Milliseconds since the epoch, by the clock of this host instead of Keystone's. */
   readonly expiresAt: number;
   readonly catalog: readonly CatalogEndpoint[];
   readonly projectId: string | undefined;
 }
 
-/** Shortest remaining life of a token for a new request, in milliseconds (MIN_TOKEN_LIFE_SECONDS of keystoneauth). */
+/** Min remaining lifetime of a token for a new request, in milliseconds (MIN_TOKEN_LIFE_SECONDS of keystoneauth). */
 const SHORTEST_LIFE = 120_000;
 
-/** Holds a token for all clients and renews it in time, with one request for all that wait. */
+/** Holds the token of all clients and renews it in time. All callers that wait share one request. */
 export class TokenKeeper {
   readonly #issue: (signal: AbortSignal) => Promise<Token>;
   readonly #clock: Clock;
@@ -26,7 +26,7 @@ export class TokenKeeper {
     this.#clock = clock;
   }
 
-  /** A token for a new request. Aborting detaches only this caller; the renewal continues for the others. */
+  /** Returns a token for a new request. Aborting detaches only this caller; the renewal continues for the others. */
   async current(signal: AbortSignal): Promise<Token> {
     signal.throwIfAborted();
     if (this.#token !== undefined && this.#token.expiresAt - this.#clock.now() >= SHORTEST_LIFE) {

@@ -31,20 +31,20 @@ export interface TransportOptions {
   readonly logger: Logger;
   /** Seconds between the starts of two requests (`rate` of `nodepool.yaml`). Default 0. */
   readonly rate?: number;
-  /** Default {@link DEFAULT_RETRY_LIMITS}. */
+  /** Limits of retries. Default {@link DEFAULT_RETRY_LIMITS}. */
   readonly retry?: Partial<RetryLimits>;
-  /** Default {@link SYSTEM_CLOCK}. */
+  /** Clock of delays and the rate limit. Default {@link SYSTEM_CLOCK}. */
   readonly clock?: Clock;
-  /** Jitter of the delays, from 0 to below 1. Default `Math.random`. */
+  /** Random source for delay jitter: from 0 to below 1. Default `Math.random`. */
   readonly random?: () => number;
 }
 
 type Method = NonNullable<HttpRequest['method']>;
 
-/** Parts of a request that an error names or hides. */
+/** Parts of a request that an error message shows or masks. */
 type Sent = Pick<HttpRequest, 'url' | 'headers'> & { readonly method: Method };
 
-/** HTTP to one cloud, with its TLS settings, rate limit, timeout and retries. */
+/** HTTP to one cloud, with TLS settings, rate limit, timeout and retries. */
 export class Transport {
   readonly cloud: string;
   readonly clock: Clock;
@@ -65,7 +65,7 @@ export class Transport {
   }
 
   /**
-   * Repeats requests after a transient error.
+   * Retries requests after a transient error.
    *
    * @param mayRetry default: whether the error is retriable
    */
@@ -89,7 +89,7 @@ export class Transport {
     this.#options.logger.warn(message);
   }
 
-  /** Sends a request once. Resolves with an answer of any status. */
+  /** Sends a request once. Resolves with the response, whatever its status. */
   async send(request: HttpRequest & { readonly method: Method }): Promise<HttpAnswer> {
     const { signal } = request;
     const agent = await this.#openAgent();
@@ -104,8 +104,8 @@ export class Transport {
   }
 
   /**
-   * Sends a PUT once, and from its start to the target of a redirect that demands it and stays with the host. Resolves with
-   * an answer of any other status. An error of the body is thrown unchanged.
+   * Sends a PUT once. Starts over at the target of a redirect that requires it and stays on the host. Resolves with any
+   * other response, whatever its status. Throws an error of the body unchanged.
    */
   async put(
     request: Omit<StreamPut, 'name' | 'agent' | 'body'> & { readonly body: () => AsyncIterable<Buffer> },
@@ -123,14 +123,14 @@ export class Transport {
     }
   }
 
-  /** Sends a GET once. Resolves when an answer of any status starts. */
+  /** Sends a GET once. Resolves when a response starts, whatever its status. */
   async read(request: Omit<StreamRead, 'name' | 'agent'>): Promise<StreamAnswer> {
     const agent = await this.#openAgent();
     await this.#rateLimiter.turn(request.signal);
     return await readStream({ ...request, name: this.#name({ method: 'GET', url: request.url }), agent });
   }
 
-  /** Translates an answer into an error. */
+  /** Converts an error response to an error. */
   refusal(request: Sent, answer: HttpAnswer): CloudError {
     const { password, token, secret } = this.#settings.auth as Readonly<Record<string, unknown>>;
     const secrets = [password, token, secret, request.headers?.['x-auth-token']];
@@ -141,7 +141,7 @@ export class Transport {
     });
   }
 
-  /** Reads the JSON body of an answer; an empty or invalid body is read as `undefined`. */
+  /** Parses the JSON body of a response. An empty or invalid body is read as `undefined`. */
   parse<T>(request: Sent, { body, status }: HttpAnswer, read: (value: unknown) => T): T {
     try {
       return read(parsed(body));
@@ -149,13 +149,13 @@ export class Transport {
       const reason = cause instanceof Error ? cause.message : String(cause);
       throw new CloudError(
         'invalid-answer',
-        `${this.#name(request)}: the answer is not as expected: ${reason}; check that the URL is that of the service`,
+        `${this.#name(request)}: unexpected response: ${reason}; check that the URL belongs to the service`,
         { cause, status },
       );
     }
   }
 
-  /** Without the query of the URL, which may be a signature. */
+  /** Names a request without the URL's query, which may contain a signature. */
   #name({ method, url: { origin, pathname } }: Sent): string {
     return `cloud ${this.cloud}: ${method} ${origin}${pathname}`;
   }
@@ -171,7 +171,7 @@ export class Transport {
   }
 }
 
-/** @throws CloudError `invalid-settings`: a file of the TLS settings cannot be read or used */
+/** @throws CloudError `invalid-settings` if a file in the TLS settings cannot be read or used */
 async function createAgent({ name, tls }: CloudSettings): Promise<HttpAgent> {
   const invalid = (what: string, cause: unknown, remedy: string): CloudError => {
     const reason = (cause as Error).message;
@@ -196,12 +196,12 @@ async function createAgent({ name, tls }: CloudSettings): Promise<HttpAgent> {
   return new HttpAgent({ ca, cert, key, rejectUnauthorized: tls.verify });
 }
 
-/** Lets requests start at least an interval apart; their duration does not matter. */
+/** Keeps the starts of requests at least an interval apart, whatever their duration. */
 export class RateLimiter {
   readonly #interval: number;
   readonly #clock: Clock;
   #next = 0;
-  /** Last reading of the clock. */
+  /** Last clock reading. */
   #seen = 0;
 
   /** @param rate seconds between the starts of two requests */
@@ -213,7 +213,7 @@ export class RateLimiter {
   /** Resolves when the request may start. */
   async turn(signal?: AbortSignal): Promise<void> {
     const now = this.#clock.now();
-    // A clock that is set back must not delay a request.
+    // A clock that is set back must not delay requests.
     if (now < this.#seen) this.#next -= this.#seen - now;
     this.#seen = now;
     const start = Math.max(now, this.#next);

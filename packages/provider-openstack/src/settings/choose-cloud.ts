@@ -7,7 +7,7 @@ import { VENDOR_PROFILES } from './vendor-profiles.ts';
 export interface SettingsRequest {
   readonly provider: NodepoolCredentials;
   /**
-   * `cloud` of the provider. Default: `OS_CLOUD`, else the cloud of the environment, else the only cloud, unless the
+   * `cloud` of the provider. Default: `OS_CLOUD`, else the environment's cloud, else the only cloud, unless the
    * provider has credentials.
    */
   readonly cloud?: string | undefined;
@@ -38,8 +38,8 @@ export async function chooseCloud(request: SettingsRequest, place: SettingsPlace
 }
 
 /**
- * Name of the cloud of a provider that names none. The only cloud of `clouds.yaml` is for a provider without
- * credentials: os-client-config before 1.29 did the same, and otherwise images would go to another cloud.
+ * Returns the name of the default cloud. A provider with credentials does not default to the only cloud of
+ * `clouds.yaml`, because images would go to the wrong cloud. os-client-config before 1.29 did the same.
  */
 function defaultCloud(
   { clouds, defaultName }: KnownClouds,
@@ -54,18 +54,18 @@ function hasCredentials({ username, password, authUrl }: NodepoolCredentials): b
   return [username, password, authUrl].some((value) => value !== undefined);
 }
 
-/** A provider without a cloud needs an auth-url. */
+/** Checks that a provider without a cloud has an auth-url. */
 function noCloud({ clouds, origin }: KnownClouds, provider: NodepoolCredentials): Mapping {
   if (clouds.size === 0 || provider.authUrl) return {};
   if (hasCredentials(provider)) {
     throw invalidSettings(
       `provider "${provider.name}" has credentials, but neither auth-url nor cloud`,
-      'add auth-url, or name the cloud of clouds.yaml that the credentials are for',
+      'add auth-url, or set cloud to the entry in clouds.yaml that accepts the credentials',
     );
   }
   throw invalidSettings(
-    `provider "${provider.name}" names no cloud, and ${origin} has several: ${[...clouds.keys()].join(', ')}`,
-    'name one with "cloud" of the provider, or with OS_CLOUD',
+    `provider "${provider.name}" has no key "cloud", and ${origin} has several clouds: ${[...clouds.keys()].join(', ')}`,
+    'set "cloud" of the provider, or OS_CLOUD',
   );
 }
 
@@ -80,9 +80,9 @@ function namedCloud(name: string, { clouds, origin }: KnownClouds, provider: Nod
 }
 
 /**
- * The layer below the cloud: its `profile`, once called `cloud`.
+ * Returns the layer below the cloud: the vendor profile that its `profile`, formerly `cloud`, names.
  *
- * @throws CloudError `invalid-settings` for the URL of a profile, which openstacksdk would download
+ * @throws CloudError `invalid-settings` if the profile is a URL, which openstacksdk would download
  */
 function vendorProfile(
   cloud: Mapping,
@@ -95,7 +95,7 @@ function vendorProfile(
   const profile = known.profiles.get(name) ?? VENDOR_PROFILES.get(name);
   if (profile === undefined && name.includes('://')) {
     throw invalidSettings(
-      `${where} has the URL of a profile, which is not supported`,
+      `${where} names a profile by URL, which is not supported`,
       'name a vendor, or write auth_url and regions into clouds.yaml',
     );
   }
@@ -113,13 +113,13 @@ interface Region {
 }
 
 interface RegionSource {
-  /** The provider, the cloud and its files, for messages. */
+  /** Provider, cloud and configuration files, for messages. */
   readonly where: string;
   readonly cloud: Mapping;
   readonly profile: Mapping;
 }
 
-/** The wanted region, or the cloud's first one. A cloud without a list of regions accepts any. */
+/** Returns the requested region, or the cloud's first one. A cloud without a region list accepts any region. */
 function chooseRegion(wanted: string | undefined, source: RegionSource): Region | undefined {
   const regions = regionsOf(source);
   if (!wanted) return regions[0];
@@ -146,7 +146,7 @@ function regionsOf({ where, cloud, profile }: RegionSource): readonly Region[] {
   );
 }
 
-/** Undefined for anything but a region. */
+/** Parses a region; undefined if the entry is invalid. */
 function regionOf(entry: unknown): Region | undefined {
   if (typeof entry === 'string') return { name: entry, values: {} };
   if (!isMapping(entry) || typeof entry.name !== 'string') return undefined;

@@ -16,7 +16,7 @@ export interface NodepoolCredentials {
 
 type Reader = (name: string) => string | undefined;
 
-/** Older names in `clouds.yaml`. */
+/** Newer names of keys in `clouds.yaml`, each with its older name. */
 const OLDER_NAMES: Readonly<Record<string, string>> = {
   endpoint: 'url',
   username: 'user_name',
@@ -25,12 +25,16 @@ const OLDER_NAMES: Readonly<Record<string, string>> = {
   project_name: 'tenant_name',
 };
 
-/** Names that take precedence beside `auth` over the older name in `auth`; for the other names it is the reverse. */
+/**
+ * Keys for which the newer name next to `auth` takes precedence over the older name in `auth`. For other keys it is the
+ * reverse.
+ */
 const NEWER_NAME_FIRST: readonly string[] = ['token', 'project_id', 'project_name'];
 
 /**
- * Returns a credential of the provider, the `auth` of the cloud or the keys beside it, in the order of os-client-config
- * 1.22. In openstacksdk 2.0, projects and domains beside `auth` take precedence over those in it.
+ * Returns a reader that looks for a credential in the provider, in the cloud's `auth` and next to `auth`, in the order
+ * of os-client-config 1.22. In openstacksdk 2.0, projects and domains next to `auth` take precedence over those in
+ * `auth`.
  */
 function credentialReader(cloud: MergedCloud, provider: NodepoolCredentials): Reader {
   const { values } = cloud;
@@ -68,7 +72,7 @@ const AUTH_TYPES: Readonly<Record<string, { type: CloudAuth['type']; version?: 2
 const ADD_TO_AUTH = 'add it to "auth" of the cloud, or to the provider';
 
 /**
- * Reads the authentication of a cloud from its `auth_type` and credentials.
+ * Reads a cloud's authentication from its `auth_type` and credentials.
  *
  * @param imageEndpoint fixed URL of the image service, if any
  * @throws CloudError `invalid-settings` for an unsupported `auth_type`, a missing value, or two scopes
@@ -138,13 +142,13 @@ function scopeOf(cloud: MergedCloud, optional: Reader): AuthScope {
   return system === undefined ? {} : { system };
 }
 
-/** By the id, else by the name and the domain, whose id takes precedence, too. */
+/** Reads the id, else the name and the domain, whose id also takes precedence over its name. */
 function namedInDomain(kind: 'user' | 'project', optional: Reader): NamedInDomain | undefined {
   const id = optional(`${kind}_id`);
   if (id !== undefined) return { id };
   const name = optional(kind === 'user' ? 'username' : 'project_name');
   if (name === undefined) return undefined;
-  // `domain_*` is the domain of the user and the project; without a project it is the scope.
+  // `domain_*` is the domain of the user and the project. Without a project it is the scope.
   const shared: Reader = (key) => (hasProject(optional) ? optional(key) : undefined);
   const domainId = optional(`${kind}_domain_id`) ?? shared('domain_id');
   if (domainId !== undefined) return { name, domainId };

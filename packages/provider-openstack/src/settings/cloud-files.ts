@@ -11,19 +11,19 @@ import {
   normalized,
 } from './merged-cloud.ts';
 
-/** Where settings come from. */
+/** Sources of the settings. */
 export interface SettingsPlace {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
-  /** The user's home directory. */
+  /** User's home directory. */
   readonly home: string;
-  /** Called with warnings, such as a file that cannot be read or an unknown profile. */
+  /** Receives warnings, such as an unreadable file or an unknown profile. */
   readonly warn: (message: string) => void;
 }
 
 type SearchPlace = Omit<SettingsPlace, 'warn'>;
 
-/** Files by their names without the suffix, with the variable of the file that is tried first. */
+/** Environment variables of the files, by file name without suffix. The file that the variable names comes first. */
 const FILES = {
   clouds: 'OS_CLIENT_CONFIG_FILE',
   secure: 'OS_CLIENT_SECURE_FILE',
@@ -32,7 +32,7 @@ const FILES = {
 
 type FileKind = keyof typeof FILES;
 
-/** Directories in the order of the search; only the first readable file is used. */
+/** Lists the directories to search, in order. Only the first readable file is used. */
 function searchDirectories({ env, home, cwd }: SearchPlace): readonly string[] {
   const site = (env.XDG_CONFIG_DIRS || '/etc/xdg').split(':').filter((directory) => directory !== '');
   return [
@@ -46,13 +46,13 @@ function searchDirectories({ env, home, cwd }: SearchPlace): readonly string[] {
   ];
 }
 
-/** Absolute path of the file in the variable. */
+/** Returns the absolute path of the file that the variable names. */
 function namedFile(kind: FileKind, place: SearchPlace): string | undefined {
   const named = place.env[FILES[kind] ?? ''];
   return named ? resolve(place.cwd, named) : undefined;
 }
 
-/** All possible files of a kind, in the order of the search. */
+/** Lists all possible paths of a kind of file, in search order. */
 function possibleFiles(kind: FileKind, place: SearchPlace): readonly string[] {
   const found = searchDirectories(place).flatMap((directory) =>
     ['.yaml', '.yml', '.json'].map((suffix) => join(directory, kind + suffix)),
@@ -61,7 +61,7 @@ function possibleFiles(kind: FileKind, place: SearchPlace): readonly string[] {
   return named === undefined ? found : [named, ...found];
 }
 
-/** All files that `loadCloudSettings` reads, or would read if they existed. */
+/** Lists all files that `loadCloudSettings` reads, or would read if they existed. */
 export function cloudSettingsFiles(place: SearchPlace): readonly string[] {
   return (Object.keys(FILES) as FileKind[]).flatMap((kind) => possibleFiles(kind, place));
 }
@@ -71,15 +71,15 @@ interface SettingsFile {
   readonly content: Mapping;
 }
 
-/** Numbers remain text: a project or password may be 0123 or 1e5. */
+/** Numbers remain text, because a project or password may be 0123 or 1e5. */
 const SCHEMA = FAILSAFE_SCHEMA.withTags(mergeTag, boolCoreTag, nullYaml11Tag);
 
-/** Reads the first readable file of a kind that contains a mapping. Warns of the others before it. */
+/** Reads the first readable file of a kind that contains a mapping. Warns about unreadable files before it. */
 async function readSettingsFile(kind: FileKind, place: SettingsPlace): Promise<SettingsFile | undefined> {
   for (const file of possibleFiles(kind, place)) {
     try {
       const content = parse(file, await readFile(file, 'utf8'));
-      // Whoever leaves a file where root works must not choose where its passwords go.
+      // A file that another user leaves in root's working directory must not receive root's passwords.
       const isFound = dirname(file) === place.cwd && file !== namedFile(kind, place);
       const foreign = isFound ? foreignPart(file) : undefined;
       if (isMapping(content) && foreign === undefined) return { file, content };
@@ -97,12 +97,12 @@ async function readSettingsFile(kind: FileKind, place: SettingsPlace): Promise<S
 
 function parse(file: string, text: string): unknown {
   if (file.endsWith('json')) return JSON.parse(text);
-  // Like PyYAML, js-yaml with `json` accepts a duplicate key; the last value counts.
+  // With `json`, js-yaml accepts a duplicate key and uses its last value, like PyYAML.
   const [content = {}, ...others] = loadAll(text, { schema: SCHEMA, json: true });
   return others.length === 0 ? content : undefined;
 }
 
-/** The parsers' own messages quote the text, which may be a password. Undefined for a missing file. */
+/** Describes a parser or file error without quoting the text, which may be a password. Undefined for a missing file. */
 function reasonOf(error: Error): string | undefined {
   if (error instanceof YAMLException) {
     const { line = 0, column = 0 } = error.mark ?? {};
@@ -114,23 +114,23 @@ function reasonOf(error: Error): string | undefined {
   return code === 'ENOENT' || code === 'ENOTDIR' ? undefined : `it cannot be read (${code})`;
 }
 
-/** All clouds of the files and the environment. */
+/** All clouds in the files and the environment. */
 export interface KnownClouds {
   readonly clouds: ReadonlyMap<string, Mapping>;
   /** Vendor profiles of the site: `public-clouds` of `clouds-public.yaml`. */
   readonly profiles: ReadonlyMap<string, Mapping>;
-  /** Cloud of a provider that names none: that of `OS_CLOUD`, or the environment's. */
+  /** Default cloud of a provider: the cloud of `OS_CLOUD`, or the environment's. */
   readonly defaultName: string | undefined;
-  /** Name of the environment's cloud, even if there is none. */
+  /** Name of the environment's cloud, even if the environment defines none. */
   readonly environmentName: string;
-  /** The files, or the searched directories; for messages. */
+  /** Files, or searched directories, for messages. */
   readonly origin: string;
 }
 
 /**
- * Reads `clouds.*`, `secure.*`, which takes precedence, `clouds-public.*` and `OS_*`.
+ * Reads `clouds.*`, `secure.*`, `clouds-public.*` and the `OS_*` variables. `secure.*` takes precedence.
  *
- * @throws CloudError `invalid-settings` if a file has a cloud with the name of the environment's cloud
+ * @throws CloudError `invalid-settings` if a file contains a cloud with the name of the environment's cloud
  */
 export async function knownClouds(place: SettingsPlace): Promise<KnownClouds> {
   const files = await readSettingsFile('clouds', place);
@@ -146,8 +146,8 @@ export async function knownClouds(place: SettingsPlace): Promise<KnownClouds> {
   const environmentName = place.env.OS_CLOUD_NAME || 'envvars';
   if (clouds.has(environmentName)) {
     throw invalidSettings(
-      `${origin} has a cloud "${environmentName}", which is the name of the cloud of the OS_* variables`,
-      'rename one of them: OS_CLOUD_NAME sets the name of the latter',
+      `${origin} has a cloud "${environmentName}", but that is also the name of the cloud of the OS_* variables`,
+      'rename the cloud in the file, or set OS_CLOUD_NAME to another name',
     );
   }
   const environment = environmentCloud(place.env);
@@ -167,7 +167,7 @@ function entries(
   return new Map(Object.keys(named).map((name) => [name, normalized(mappingAt(named, name))]));
 }
 
-/** Variables that select a cloud or a connection; by themselves they do not make a cloud. */
+/** Variables that select a cloud or a connection but do not define a cloud by themselves. */
 const SELECTORS = new Set([
   'OS_CLOUD',
   'OS_REGION_NAME',
@@ -178,10 +178,10 @@ const SELECTORS = new Set([
   'OS_PREFER_IPV6',
 ]);
 
-/** Variables of a cloud, without those of test tools: `OS_AUTH_URL` is its `auth_url`, and so on. */
+/** Variables that define a cloud, without those of test tools: `OS_AUTH_URL` becomes `auth_url`, and so on. */
 const CLOUD_VARIABLE = /^OS_(?!TEST|STD|LOG)/;
 
-/** The cloud of the variables `OS_*`. Empty values count as unset. */
+/** Reads the cloud of the `OS_*` variables. Empty values count as unset. */
 function environmentCloud(env: SettingsPlace['env']): Mapping | undefined {
   const set = Object.entries(env).filter(([name, value]) => value && CLOUD_VARIABLE.test(name));
   if (set.every(([name]) => SELECTORS.has(name))) return undefined;

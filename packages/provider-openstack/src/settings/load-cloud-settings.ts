@@ -10,8 +10,8 @@ import { type MergedCloud, mappingAt } from './merged-cloud.ts';
 const DEFAULT_API_TIMEOUT = 60;
 
 /**
- * Finds, merges and reads the settings of a provider's cloud as os-client-config 1.22 does: vendor profile, then the
- * cloud of `clouds.yaml` with `secure.yaml`, or that of `OS_*`, then its region, then the provider itself.
+ * Finds, merges and reads the settings of a provider's cloud, as os-client-config 1.22 does. The layers are the vendor
+ * profile, the cloud in `clouds.yaml` with `secure.yaml` or in `OS_*`, its region, and the provider.
  *
  * @throws CloudError `invalid-settings` for an unknown cloud or region, and for missing or invalid values
  */
@@ -36,7 +36,7 @@ export async function loadCloudSettings(
   };
 }
 
-/** Reads the keys of a service, such as `image_interface`, and those of the whole cloud. */
+/** Reads the keys of a service, such as `image_interface`, and the keys for the whole cloud. */
 function serviceSettings(type: string, cloud: MergedCloud): ServiceSettings {
   const prefix = type.replace('-', '_');
   const name = cloud.text(`${prefix}_service_name`);
@@ -53,7 +53,7 @@ function serviceSettings(type: string, cloud: MergedCloud): ServiceSettings {
 
 const INTERFACES: readonly string[] = ['public', 'internal', 'admin'];
 
-/** `endpoint_type` and `publicURL` are names from the time of Keystone v2. */
+/** Reads the interface. `endpoint_type` and `publicURL` are names from Keystone v2. */
 function interfaceOf(prefix: string, cloud: MergedCloud): string | undefined {
   const named = cloud.text(`${prefix}endpoint_type`) ?? cloud.text(`${prefix}interface`);
   if (named === undefined) return undefined;
@@ -72,7 +72,8 @@ function tlsSettings(cloud: MergedCloud, { home, cwd }: SettingsPlace): CloudSet
   const caFile = path('cacert');
   const certFile = path('cert');
   const keyFile = certFile === undefined ? undefined : path('key');
-  if (!verify && caFile !== undefined) cloud.warn('cacert has no effect if certificates are not verified');
+  if (!verify && caFile !== undefined)
+    cloud.warn('cacert has no effect because certificates are not verified');
   return {
     verify,
     ...(caFile === undefined ? {} : { caFile }),
@@ -86,12 +87,12 @@ function verifyOf(cloud: MergedCloud): boolean {
   const verify = cloud.flag('verify');
   // A value that is neither true nor false must not turn verification off.
   if (verify === undefined && (cloud.values.verify ?? '') !== '') {
-    throw cloud.invalid('verify is neither true nor false', 'name a file of certificates with cacert');
+    throw cloud.invalid('verify is neither true nor false', 'set cacert to a certificate file');
   }
   return verify ?? true;
 }
 
-/** One timeout for all services: `api_timeout`, or the `…_timeout` of a service in an older file. */
+/** Reads the timeout of all services: `api_timeout`, or the `…_timeout` of one service in an older file. */
 function timeoutOf(cloud: MergedCloud): number | undefined {
   const names = Object.keys(cloud.values);
   const key = names.findLast((name) => name.endsWith('_timeout') && name !== 'api_timeout') ?? 'api_timeout';
@@ -113,7 +114,7 @@ function vendorProperties(cloud: MergedCloud): Record<string, string> {
   return Object.fromEntries(entries.map(([key, value]) => [key, asText(value)]));
 }
 
-/** Glance accepts only text; booleans have Python's spelling, as in openstacksdk. */
+/** Glance accepts only text. Booleans get Python's spelling, as in openstacksdk. */
 function asText(value: unknown): string {
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   return String(value);

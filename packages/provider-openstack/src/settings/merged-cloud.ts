@@ -1,19 +1,22 @@
 import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 
-/** A mapping of YAML or JSON. */
+/** A YAML or JSON mapping. */
 export type Mapping = Readonly<Record<string, unknown>>;
 
 export function isMapping(value: unknown): value is Mapping {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The mapping under a key; an empty one if the value is absent or something else. */
+/** Returns the mapping under a key, or an empty mapping if the value is absent or not a mapping. */
 export function mappingAt(mapping: Mapping, key: string): Mapping {
   const value = Object.hasOwn(mapping, key) ? mapping[key] : undefined;
   return isMapping(value) ? value : {};
 }
 
-/** Replaces dashes in keys by underscores, because `region-name` means `region_name`, and numbers by text; recursively. */
+/**
+ * Replaces dashes in keys with underscores, because `region-name` means `region_name`, and numbers with text;
+ * recursively.
+ */
 export function normalized(mapping: Mapping): Mapping {
   return Object.fromEntries(
     Object.entries(mapping).map(([key, value]) => [key.replaceAll('-', '_'), normalizedValue(value)]),
@@ -35,12 +38,12 @@ export function mergedDeeply(under: Mapping, over: Mapping): Mapping {
   return merged;
 }
 
-/** An error without values of the settings, because any of them may be a secret. */
+/** Creates an error that contains no values from the settings, because any of them may be a secret. */
 export function invalidSettings(reason: string, remedy: string): CloudError {
   return new CloudError('invalid-settings', `${reason}; ${remedy}`);
 }
 
-/** Booleans of YAML 1.1. */
+/** YAML 1.1 booleans. */
 const BOOLEANS: Readonly<Record<string, boolean>> = {
   true: true,
   yes: true,
@@ -50,7 +53,7 @@ const BOOLEANS: Readonly<Record<string, boolean>> = {
   off: false,
 };
 
-/** One cloud after all layers were merged. */
+/** A cloud with all layers merged. */
 export class MergedCloud {
   /** Name of the cloud in messages and in {@link CloudSettings}. */
   readonly name: string;
@@ -58,7 +61,7 @@ export class MergedCloud {
   readonly #where: string;
   readonly #warn: (message: string) => void;
 
-  /** @param where the provider, the cloud and its files, for messages */
+  /** @param where provider, cloud and configuration files, for messages */
   constructor(name: string, values: Mapping, where: string, warn: (message: string) => void) {
     this.name = name;
     this.values = values;
@@ -66,7 +69,7 @@ export class MergedCloud {
     this.#warn = warn;
   }
 
-  /** An error about this cloud. The reason must not contain a value, which may be a secret. */
+  /** Creates an error about this cloud. The reason must not contain a value, which may be a secret. */
   invalid(reason: string, remedy: string): CloudError {
     return invalidSettings(`${this.#where}: ${reason}`, remedy);
   }
@@ -75,20 +78,20 @@ export class MergedCloud {
     this.#warn(`${this.#where}: ${message}`);
   }
 
-  /** Undefined if the value is absent, null or empty. */
+  /** Reads a text; undefined if the value is absent, null or empty. */
   text(key: string): string | undefined {
     const raw = this.rawText(key, this.values);
     return raw === undefined ? undefined : this.filledIn(key, raw);
   }
 
-  /** Like {@link text}, but keeps braces: secrets may contain them. */
+  /** Like {@link text}, but leaves braces unchanged, because secrets may contain them. */
   rawText(key: string, values: Mapping): string | undefined {
     const value = (Object.hasOwn(values, key) ? values[key] : undefined) ?? '';
     if (typeof value === 'string') return value || undefined;
     throw this.invalid(`${key} is not text`, 'write one text, in quotes if it looks like something else');
   }
 
-  /** Replaces `{region_name}` and the like by the cloud's value; `{{` is a brace. */
+  /** Replaces placeholders such as `{region_name}` with the cloud's value. `{{` is a literal brace. */
   filledIn(key: string, text: string): string {
     return text.replaceAll(/\{\{|\}\}|\{([^{}]*)\}|[{}]/g, (match, name: string | undefined) => {
       if (match === '{{' || match === '}}') return match.charAt(0);
@@ -96,12 +99,12 @@ export class MergedCloud {
       if (value !== undefined) return value;
       throw this.invalid(
         `${key} has an unknown placeholder`,
-        'write the name of a setting of the cloud between the braces, as in {region_name}, or double them',
+        "use the name of one of the cloud's settings as placeholder, such as {region_name}, or double the braces",
       );
     });
   }
 
-  /** Undefined if the value is absent, or neither true nor false. */
+  /** Reads a boolean; undefined if the value is absent, or neither true nor false. */
   flag(key: string): boolean | undefined {
     const value = Object.hasOwn(this.values, key) ? this.values[key] : undefined;
     if (typeof value === 'boolean') return value;

@@ -3,9 +3,10 @@ import type { Mapping } from './merged-cloud.ts';
 const DEFAULT_DOMAINS = { user_domain_name: 'Default', project_domain_name: 'Default' };
 
 /**
- * Public settings of vendors' clouds by `profile`: those of openstacksdk, with the formats of os-client-config 1.22,
- * in which images without `image-type` are built. Keys that do not matter to images are omitted, and so are the regions
- * of datacentred and ultimum: os-client-config writes them as `region-name`, which it ignores in a profile.
+ * Public settings of vendor clouds by `profile`. They are those of openstacksdk, with the image formats of
+ * os-client-config 1.22, which are the default of `image-type`. Keys that do not affect images are omitted. The regions
+ * of datacentred and ultimum are also omitted: os-client-config writes them as `region-name`, which it ignores in a
+ * profile.
  */
 export const VENDOR_PROFILES: ReadonlyMap<string, Mapping> = new Map<string, Mapping>(
   Object.entries({
@@ -14,7 +15,7 @@ export const VENDOR_PROFILES: ReadonlyMap<string, Mapping> = new Map<string, Map
       region_name: 'RegionOne',
     },
     binero: { auth: { auth_url: 'https://auth.binero.cloud:5000/v3' }, regions: ['europe-se-1'] },
-    // Without auth_url: each customer has a cloud.
+    // bluebox has no auth_url, because each customer has a cloud.
     bluebox: { region_name: 'RegionOne' },
     catalyst: {
       auth: { auth_url: 'https://api.cloud.catalyst.net.nz:5000/v2.0' },

@@ -3,9 +3,9 @@ import { type GlanceImage, isRunning } from '../glance-image.ts';
 import type { ImageApi } from '../image-api.ts';
 
 export interface ActiveImageOptions {
-  /** How the data arrives: all of a `file` was sent before, but an `import` may not have started. */
+  /** Transfer of the data. `file`: all data has been sent. `import`: the import may not have started. */
   readonly arrival: 'file' | 'import';
-  /** Seconds. */
+  /** Timeout in seconds. */
   readonly timeout: number;
   readonly signal: AbortSignal;
 }
@@ -13,12 +13,12 @@ export interface ActiveImageOptions {
 /** Statuses while the cloud stores the data. */
 const STORING: readonly string[] = ['saving', 'importing'];
 
-/** Statuses before that. Any other one than `active` is a failure. */
+/** Statuses before the cloud stores the data. Any other status except `active` is a failure. */
 const WAITING = { file: [] as readonly string[], import: ['queued', 'uploading'] };
 
 /**
- * Waits until an image is active. Glance v2 has no status for a failure: the image returns to its earlier status, or stays
- * in `importing` since Glance 30 (2025.1).
+ * Waits until an image is active. Glance v2 has no failure status: the image returns to its earlier status, or stays
+ * `importing` since Glance 30 (2025.1).
  *
  * @throws CloudError `image-failed`, `image-timeout`
  */
@@ -43,15 +43,16 @@ export async function activeImage(
   const onTimeout = (): Error =>
     new CloudError(
       'image-timeout',
-      `cloud ${images.cloud}: image ${id} is ${status} and not active after ${timeout} s; look at the cloud's image service, or raise image-upload-timeout`,
+      `cloud ${images.cloud}: image ${id} is ${status} and not active after ${timeout} s; check the cloud's image service, or increase image-upload-timeout`,
     );
   return await poll(check, { timeout, signal, onTimeout });
 }
 
 /**
- * Whether an import of an image is running. A failed one has its reason some time after the image's status changed.
+ * Whether an import of an image is running. The reason for a failed import appears some time after the image's status
+ * changed.
  *
- * @throws CloudError `image-failed` with the reason if one has failed and no other is running
+ * @throws CloudError `image-failed` with the reason if an import failed and no other is running
  */
 async function hasRunningImport(images: ImageApi, id: string, signal: AbortSignal): Promise<boolean> {
   const tasks = await images.imageTasks(id, signal);
@@ -64,6 +65,6 @@ async function hasRunningImport(images: ImageApi, id: string, signal: AbortSigna
 function failed({ cloud }: ImageApi, id: string, what: string): CloudError {
   return new CloudError(
     'image-failed',
-    `cloud ${cloud}: image ${id} ${what}: the cloud did not store its data; see the log of its image service`,
+    `cloud ${cloud}: image ${id} ${what}: the cloud did not store its data; check the image service's log`,
   );
 }

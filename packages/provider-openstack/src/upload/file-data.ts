@@ -11,7 +11,7 @@ import type { ImageData } from '../image-api.ts';
 export interface FileDataOptions {
   readonly onProgress: (progress: Progress) => void;
   readonly limit: BandwidthLimit | undefined;
-  /** Seconds. */
+  /** Stall timeout in seconds. */
   readonly stallTimeout: number;
   readonly signal: AbortSignal;
 }
@@ -45,7 +45,7 @@ export async function withFile<T>(
   }
 }
 
-/** Translates an error of the file, even as the cause of another one; returns others unchanged. */
+/** Converts an error caused by the file to an ImageError; returns other errors unchanged. */
 function asDiskError(error: unknown): unknown {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof ImageError && (cause.code === 'image-missing' || cause.code === 'image-changed'))
@@ -54,14 +54,14 @@ function asDiskError(error: unknown): unknown {
   return error;
 }
 
-/** An open image file. Unknown digests are computed while it is sent. */
+/** An open image file. Digests that are not known are computed while it is sent. */
 export class FileData implements ImageData {
   readonly path: string;
   readonly size: number;
   readonly stallTimeout: number;
   readonly #source: HashedReader;
   readonly #options: FileDataOptions;
-  /** Whether no further reading is needed for the digests. */
+  /** Whether the digests are known without reading the file again. */
   #isRead: boolean;
 
   constructor(file: ImageFile, source: HashedReader, options: FileDataOptions) {
@@ -79,12 +79,12 @@ export class FileData implements ImageData {
     let done = 0;
     const onBytes = (bytes: number): void => {
       done += bytes;
-      onProgress({ done: Math.min(done, total - 1), total }); // the end is an active image
+      onProgress({ done: Math.min(done, total - 1), total }); // The upload ends when the image is active.
     };
     return metered(this.#pieces(), { onBytes, limit, signal });
   };
 
-  /** Digests from the build, or else of the bytes that were sent. Reads the file if nothing was sent. */
+  /** Returns the digests from the build, or else of the sent bytes. Reads the file if nothing was sent. */
   async checksums(): Promise<Checksums> {
     if (!this.#isRead) for await (const piece of this.#pieces()) void piece;
     return await this.#source.checksums;

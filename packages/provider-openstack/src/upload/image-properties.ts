@@ -10,7 +10,7 @@ import { CloudError, cloudImageName, imageTags } from '@nodepool-builder/image-b
 import { type GlanceImage, PROTECTED_BY_US } from '../glance-image.ts';
 import type { ImageProperties } from '../image-api.ts';
 
-/** openstacksdk's property with the md5 of the file. */
+/** Property in which openstacksdk stores the md5 of the file. */
 export const MD5 = 'owner_specified.openstack.md5';
 
 /** Properties with digests. */
@@ -26,7 +26,7 @@ const DISK_FORMATS: Readonly<Partial<Record<ImageFormat, string>>> = { vpc: 'vhd
 /** Glance's `container_format` by disk format; default `bare`. */
 const CONTAINER_FORMATS: Readonly<Record<string, string>> = { vhd: 'ovf' };
 
-/** Parsers of the base properties that are not any text in Glance. */
+/** Parsers of the base properties that Glance does not store as arbitrary text. */
 const METADATA_TYPES: Readonly<Record<string, (value: string) => ImageProperties[string] | undefined>> = {
   min_disk: wholeNumber,
   min_ram: wholeNumber,
@@ -38,19 +38,19 @@ const METADATA_TYPES: Readonly<Record<string, (value: string) => ImageProperties
 
 const VISIBILITIES: readonly string[] = ['community', 'private', 'public', 'shared'];
 
-/** Properties that Glance sets, or reserves, or takes in other requests only. */
+/** Properties that Glance sets or reserves, or that only other requests may set. */
 const CLOUD_PROPERTIES: readonly string[] = (
   'checksum created_at deleted deleted_at direct_url file id location locations os_hash_algo os_hash_value schema self ' +
   'size status stores updated_at virtual_size'
 ).split(' ');
 
-/** Properties whose value in `meta` has no effect, with the key that decides it. */
+/** Properties that `meta` cannot set, with the key that sets them. */
 const UPLOAD_PROPERTIES: Readonly<Record<string, string>> = {
   name: 'template-hostname',
   disk_format: 'image-type',
 };
 
-/** Glance's name of a format. */
+/** Returns Glance's name of a format. */
 export function diskFormat(format: ImageFormat): string {
   return DISK_FORMATS[format] ?? format;
 }
@@ -63,7 +63,7 @@ export interface PropertySources {
 }
 
 /**
- * Final properties of an image, without the digests. Metadata may override the defaults (`visibility`,
+ * Returns the final properties of an image, without the digests. Metadata may override the defaults (`visibility`,
  * `container_format`), but not the identity of the image.
  *
  * @throws CloudError `invalid-settings` for metadata of a wrong type
@@ -77,7 +77,7 @@ export function imageProperties({ provider, request, vendor }: PropertySources):
   };
 }
 
-/** The part of {@link imageProperties} that does not depend on a file. */
+/** Returns the part of {@link imageProperties} that does not depend on a file. */
 export function claimProperties({
   provider,
   request,
@@ -92,16 +92,16 @@ export function claimProperties({
   };
 }
 
-/** A property in `meta` that Glance would refuse, or that has no effect. */
+/** A `meta` property that Glance would reject, or that has no effect. */
 export interface MetadataProblem {
   readonly name: string;
-  /** Follows the name: `cannot be "big"`. */
+  /** Reason, which follows the name: `cannot be "big"`. */
   readonly reason: string;
   readonly remedy: string;
   readonly severity: 'job-error' | 'warning';
 }
 
-/** Problems of the metadata of an image. */
+/** Lists problems in an image's metadata. */
 export function* metadataProblems(metadata: Readonly<Record<string, string>>): Iterable<MetadataProblem> {
   for (const [name, value] of Object.entries(metadata)) {
     const key = UPLOAD_PROPERTIES[name];
@@ -109,7 +109,7 @@ export function* metadataProblems(metadata: Readonly<Record<string, string>>): I
       const remedy = `set ${key} of the provider instead`;
       yield { name, reason: 'has no effect', remedy, severity: 'warning' };
     } else if (CLOUD_PROPERTIES.includes(name) || name.startsWith('os_glance_')) {
-      yield { name, reason: 'can be set by Glance alone', remedy: 'remove it', severity: 'job-error' };
+      yield { name, reason: 'can only be set by Glance', remedy: 'remove it', severity: 'job-error' };
     } else if (METADATA_TYPES[name] !== undefined && METADATA_TYPES[name](value) === undefined) {
       const reason = `cannot be ${JSON.stringify(value)}`;
       yield { name, reason, remedy: `write ${EXPECTED[name]}`, severity: 'job-error' };
@@ -117,7 +117,7 @@ export function* metadataProblems(metadata: Readonly<Record<string, string>>): I
   }
 }
 
-/** Values of {@link METADATA_TYPES} in words. */
+/** Describes valid values of {@link METADATA_TYPES}. */
 const EXPECTED: Readonly<Record<string, string>> = {
   min_disk: 'a whole number of GB',
   min_ram: 'a whole number of MB',
@@ -126,13 +126,13 @@ const EXPECTED: Readonly<Record<string, string>> = {
   visibility: VISIBILITIES.join(', '),
 };
 
-/** Digests in the properties of openstacksdk and shade. */
+/** Returns digests as the properties of openstacksdk and shade. */
 export function checksumProperties(request: UploadRequest, { md5, sha256 }: Checksums): ImageProperties {
   const values = { md5, sha256, object: `images/${cloudImageName(request)}` };
   return Object.fromEntries(Array.from(CHECKSUM_PROPERTIES, ([name, key]) => [name, values[key]]));
 }
 
-/** Digests stored by {@link checksumProperties} or by another client; undefined if one is missing. */
+/** Reads digests stored by {@link checksumProperties} or by another client. Undefined if one is missing. */
 export function checksumsIn(properties: Readonly<Record<string, unknown>>): Checksums | undefined {
   const [md5, sha256] = (['md5', 'sha256'] as const).map((digest) =>
     Array.from(CHECKSUM_PROPERTIES, ([name, key]) => (key === digest ? properties[name] : undefined)).find(
@@ -142,18 +142,18 @@ export function checksumsIn(properties: Readonly<Record<string, unknown>>): Chec
   return typeof md5 === 'string' && typeof sha256 === 'string' ? { md5, sha256 } : undefined;
 }
 
-/** Without `protected`, which is set last: others can then remove the image after a failure. */
+/** Removes `protected`, which is set last, so that an image can be removed after a failure. */
 export function unprotected({ protected: _, ...properties }: ImageProperties): ImageProperties {
   return properties;
 }
 
-/** Without the formats, which are fixed once the image has data. */
+/** Removes the formats, which cannot change once the image has data. */
 export function withoutFormats(properties: ImageProperties): ImageProperties {
   const { disk_format: _disk, container_format: _container, ...others } = properties;
   return others;
 }
 
-/** Wanted properties that an image does not have. */
+/** Returns the wanted properties that an image does not have. */
 export function missingProperties(image: GlanceImage, wanted: ImageProperties): ImageProperties {
   return Object.fromEntries(Object.entries(wanted).filter(([name, value]) => !isSame(value, image[name])));
 }

@@ -11,7 +11,7 @@ import { verifyImage } from './verify-image.ts';
 /** Time limit for the cleanup after a failure, in milliseconds. The upload's own signal may have aborted. */
 const CLEANUP_TIME = 120_000;
 
-/** Seconds for which requests of the cleanup are retried: the answer to the upload's job waits for it. */
+/** Seconds for which requests of the cleanup are retried. The upload job does not complete before the cleanup. */
 const CLEANUP_RETRY_LIMIT = 8;
 
 /** One upload to one cloud. */
@@ -21,19 +21,19 @@ export interface ImageUpload extends FileDataOptions {
   readonly request: UploadRequest;
   /** Final properties of the image, without the digests. */
   readonly properties: ImageProperties;
-  /** Seconds from the last byte until the image is active. */
+  /** Max seconds from the last byte until the image is active. */
   readonly timeout: number;
   readonly logger: Logger;
 }
 
-/** The parts of an upload that a cleanup needs. */
+/** The parts of an upload that its cleanup needs. */
 export type Cleanup = Pick<ImageUpload, 'images' | 'method' | 'signal'>;
 
 /**
- * Makes one attempt to upload a file. Leaves one complete image, or none. A complete image of an earlier attempt is the
- * result; an incomplete one is removed.
+ * Makes one attempt to upload a file. Leaves one complete image, or none. Returns a complete image of an earlier
+ * attempt, and removes an incomplete one.
  *
- * @param attempt from 1
+ * @param attempt starts at 1
  * @returns the image
  * @throws FinalError for a conflict before the image was created
  */
@@ -52,7 +52,7 @@ export async function uploadImage(upload: ImageUpload, attempt: number): Promise
     try {
       const image = (await intactImage(upload, found, file)) ?? (await transferImage(upload, file, create));
       await complete(upload, image, file);
-      // An earlier request may take effect only now, long after its answer was lost.
+      // An earlier request may take effect only now, long after its response was lost.
       if (attempt > 1) await removeUpload(upload, request.uploadId, image.id);
       else await method.clear?.(images, request.uploadId, signal);
       return image;
@@ -94,7 +94,7 @@ export async function complete(
   if (Object.keys(missing).length > 0) await images.update(image.id, missing, signal);
 }
 
-/** Runs the cleanup after a failed upload. Only logs its own failure. */
+/** Cleans up after a failed upload. Logs errors of the cleanup instead of throwing them. */
 export async function cleanUp(
   upload: ImageUpload,
   remove: (cleanup: Cleanup) => Promise<void>,
@@ -111,7 +111,7 @@ export async function cleanUp(
   }
 }
 
-/** Removes everything of an upload from the cloud, apart from one image. */
+/** Removes everything of an upload from the cloud except one image. */
 export async function removeUpload(
   { images, method, signal }: Cleanup,
   uploadId: string,
@@ -122,15 +122,18 @@ export async function removeUpload(
   await method.clear?.(images, uploadId, signal);
 }
 
-/** Error for an image of this upload that an administrator has deactivated: it is neither used nor replaced. */
+/**
+ * Creates the error for an image of this upload that an administrator has deactivated. Such an image is neither used
+ * nor replaced.
+ */
 export function deactivated(cloud: string, id: string): CloudError {
   return new CloudError(
     'conflict',
-    `cloud ${cloud}: image ${id} of this upload is deactivated; reactivate it, or delete it so that it is uploaded again`,
+    `cloud ${cloud}: image ${id} of this upload is deactivated; reactivate it, or delete it to upload it again`,
   );
 }
 
-/** The first intact image; the others are removed. */
+/** Returns the first intact image and removes the others. */
 async function intactImage(
   upload: ImageUpload,
   found: readonly GlanceImage[],

@@ -14,19 +14,19 @@ import type { Transfer, UploadMethod } from './upload-method.ts';
 /** Container that shade used. */
 const CONTAINER = 'images';
 
-/** Bytes of a segment: 1 GiB. */
+/** Segment size in bytes: 1 GiB. */
 const SEGMENT_SIZE = 2 ** 30;
 
-/** Message of the only transient failure of a task. */
+/** Message of the only transient task failure. */
 const TRANSIENT_FAILURE = "Error code: '396'";
 
-/** Prefix of the names of objects, and of images without properties, that belong to an upload. */
+/** Name prefix of objects, and of images without properties, that belong to an upload. */
 const PREFIX = 'nodepool-upload-';
 
 /**
- * The data goes to the object store, and a task of Glance imports it.
+ * Uploads the data to the object store, from where a Glance task imports it.
  *
- * @param objects the object store of the cloud
+ * @param objects object store of the cloud
  */
 export function importByTask(objects: ObjectStore): UploadMethod {
   const clear = async (images: ImageApi, uploadId: string, signal: AbortSignal): Promise<void> => {
@@ -75,7 +75,7 @@ function placeOf(uploadId: string): LargeObjectPlace {
   return { container: CONTAINER, name: `${PREFIX}${uploadId}` };
 }
 
-/** Runs the task, after a transient failure once more. Returns the id of its image. */
+/** Runs the import task, retrying once after a transient failure. Returns the image id. */
 async function importedImage(
   images: ImageApi,
   { container, name }: LargeObjectPlace,
@@ -96,7 +96,7 @@ async function importedImage(
     } else if (!isRunning(current)) {
       throw new CloudError(
         'image-failed',
-        `cloud ${images.cloud}: import task ${id} ended with ${status} and without an image: ${message || 'the cloud gives no reason'}; see the log of its image service`,
+        `cloud ${images.cloud}: import task ${id} ended with ${status} and without an image: ${message || 'the cloud gives no reason'}; check the image service's log`,
       );
     }
     return undefined;
@@ -104,7 +104,7 @@ async function importedImage(
   const onTimeout = (): Error =>
     new CloudError(
       'image-timeout',
-      `cloud ${images.cloud}: import task ${task.id} has not ended after ${timeout} s; look at the cloud's image service, or raise image-upload-timeout`,
+      `cloud ${images.cloud}: import task ${task.id} has not ended after ${timeout} s; check the cloud's image service, or increase image-upload-timeout`,
     );
   return await poll(check, { timeout, signal, onTimeout });
 }

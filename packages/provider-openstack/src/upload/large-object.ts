@@ -12,14 +12,14 @@ export interface LargeObjectPlace {
 
 export interface LargeObject extends LargeObjectPlace {
   readonly data: ImageData;
-  /** Bytes of a segment. */
+  /** Segment size in bytes. */
   readonly segmentSize: number;
-  /** Headers of the object, requested after its segments were sent. */
+  /** Returns the headers of the object; called after its segments were sent. */
   readonly headers: () => Promise<Readonly<Record<string, string>>>;
   readonly signal: AbortSignal;
 }
 
-/** The store deletes what no cleanup removed after so many seconds: a day. */
+/** Deletes objects after a day in case no cleanup removes them. */
 const DELETE_AFTER = { 'x-delete-after': '86400' } as const;
 
 /**
@@ -69,7 +69,7 @@ export async function deleteLargeObject(
   for (const segment of segments) await store.delete(segmentContainer(container), segment.name, signal);
 }
 
-/** Lists large objects by a prefix of their names, even incomplete ones, with the time of their last change. */
+/** Lists large objects whose names have a prefix, even incomplete ones, with the time of their last change. */
 export async function listLargeObjects(
   store: ObjectStore,
   { container, prefix }: { readonly container: string; readonly prefix: string },
@@ -105,7 +105,7 @@ function segmentPrefix(name: string): string {
   return `${name}/`;
 }
 
-/** Progress of one reading of the file. */
+/** Progress while reading the file once. */
 interface Cursor {
   readonly pieces: AsyncIterator<Buffer>;
   /** Bytes that were read but not yielded. */
@@ -113,7 +113,10 @@ interface Cursor {
   position: number;
 }
 
-/** Splits a file into consecutive segments with one reading. Only repeating a segment reads the file from its start. */
+/**
+ * Splits a file into consecutive segments while reading it once. Reads the file from its start only to repeat a
+ * segment.
+ */
 export class Segments {
   readonly #open: () => AsyncIterable<Buffer>;
   #cursor: Cursor | undefined;
@@ -123,7 +126,7 @@ export class Segments {
     this.#open = open;
   }
 
-  /** Yields the bytes from `start` to before `end`; fewer if the file ends before. */
+  /** Yields the bytes from `start` to before `end`, or fewer if the file ends earlier. */
   async *read(start: number, end: number): AsyncGenerator<Buffer, void, undefined> {
     if (this.#cursor?.position !== start) this.#cursor = await this.#seek(start);
     yield* take(this.#cursor, end);

@@ -3,11 +3,11 @@ import { CloudError, RetryBudget, RetryPolicy } from '@nodepool-builder/image-bu
 
 /** Retries of a whole upload or download. */
 export interface TransferRetries {
-  /** Attempts in all, at least 1. */
+  /** Max attempts, at least 1. */
   readonly attempts: number;
   /** Seconds before the second attempt. */
   readonly delay: number;
-  /** Seconds from the first failure until the last retry may start, of the upload or of its requests. Default: no limit. */
+  /** Seconds from the first failure until the last retry of the upload or its requests may start. Default: no limit. */
   readonly limit?: number;
 }
 
@@ -20,10 +20,12 @@ export interface RetryOptions extends TransferRetries {
 
 export const DEFAULT_RETRIES: TransferRetries = { attempts: 3, delay: 5 };
 
-/** Longest delay between two attempts, in seconds. `Retry-After` may be longer; {@link TransferRetries.limit} limits it. */
+/**
+ * Max delay between two attempts, in seconds. `Retry-After` may exceed it; {@link TransferRetries.limit} limits both.
+ */
 const LONGEST_DELAY = 300;
 
-/** Wraps the error of an attempt after which no other can succeed; {@link retry} throws the error itself. */
+/** Wraps an error after which no further attempt can succeed; {@link retry} throws the wrapped error. */
 export class FinalError extends Error {
   override readonly name = 'FinalError';
 
@@ -32,7 +34,7 @@ export class FinalError extends Error {
   }
 }
 
-/** Repeats a transfer after a transient error. `work` gets the number of the attempt, from 1. */
+/** Retries a transfer after a transient error. `work` receives the number of the attempt, from 1. */
 export async function retry<T>(work: (attempt: number) => Promise<T>, options: RetryOptions): Promise<T> {
   const { attempts, delay: firstDelay, limit = Number.POSITIVE_INFINITY, name, logger, signal } = options;
   const longestRetryAfter = Number.POSITIVE_INFINITY;
@@ -41,20 +43,20 @@ export async function retry<T>(work: (attempt: number) => Promise<T>, options: R
   let hadConflict = false;
   const mayRetry = (error: unknown): boolean => {
     if (!(error instanceof CloudError)) return false;
-    budget.countFrom(budget.failure()); // also for the requests of the next attempt
-    // Glance answers 410 when it cleans up after the first half of a replayed body. The next attempt creates another
-    // image; a second conflict or 410 has another reason.
+    budget.countFrom(budget.failure()); // The budget also limits requests of the next attempt.
+    // Glance responds with 410 when it cleans up after the first half of a replayed body. The next attempt creates
+    // another image. A second conflict or 410 has another cause.
     const isConflict = error.code === 'conflict' || error.status === 410;
     const isAllowed = isConflict ? !hadConflict : error.retriable;
     hadConflict ||= isConflict;
     return isAllowed;
   };
   const onRetry = ({ message }: Error, delay: number, attempt: number): void => {
-    logger.warn(`${name}: attempt ${attempt} failed, next in ${delay.toFixed(1)} s: ${message}`);
+    logger.warn(`${name}: attempt ${attempt} failed, next attempt in ${delay.toFixed(1)} s: ${message}`);
   };
   const onBudgetSpent = (attempt: number): void => {
     logger.warn(
-      `${name}: attempt ${attempt} failed; there are no retries ${limit} s after the first failure`,
+      `${name}: attempt ${attempt} failed; no retry, because ${limit} s have passed since the first failure`,
     );
   };
   try {

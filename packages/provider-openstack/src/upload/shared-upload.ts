@@ -10,28 +10,28 @@ import { isSameKind } from './verify-image.ts';
 
 /** Seconds without a change after which the upload of another process counts as interrupted. */
 export interface StandstillLimits {
-  /** While no data arrives: the other process is between two requests, or died. */
+  /** Limit without data: the other process is between two requests, or has died. */
   readonly empty: number;
-  /** While the cloud receives or stores data: most clouds notice the end of the sender. */
+  /** Limit while the cloud receives or stores data. Most clouds notice when the sender disconnects. */
   readonly storing: number;
 }
 
-/** An upload on which other processes may work, too. */
+/** An upload on which other processes may also work. */
 export interface SharedUpload extends ImageUpload {
   readonly standstill: StandstillLimits;
   /** Project of the credentials; undefined in a cloud without projects. */
   readonly projectId: string | undefined;
 }
 
-/** Maximum number of deleted images of one upload. */
+/** Max deleted images of one upload. */
 const MAX_TURNS = 1000;
 
 /**
- * Uploads a file while other processes may do the same. The result is one image, and all get its id.
+ * Uploads a file while other processes may do the same. The result is one image, and all processes get its id.
  *
- * The image's id is derived from the upload's, so that only one process can create it; the others wait until it is
- * complete. They try the next id after it was deleted: because its upload failed, or because it made no progress and
- * one of them deleted it.
+ * The image id is derived from the upload id, so only one process can create the image. The others wait until it is
+ * complete. They try the next id if the image is deleted, either because its upload failed, or because it made no
+ * progress and one of them deleted it.
  */
 export async function uploadShared(upload: SharedUpload): Promise<string> {
   const { images, request, projectId, signal } = upload;
@@ -78,10 +78,10 @@ const LIMITS: Readonly<Record<string, keyof StandstillLimits>> = {
   saving: 'storing',
   uploading: 'storing',
   importing: 'storing',
-  active: 'storing', // with a wrong digest, which its process will notice
+  active: 'storing', // An active image here has a wrong digest, which its own process will notice.
 };
 
-/** Whether an image is active, and not damaged by the digest that its process announced, as in `verifyImage`. */
+/** Whether an image is active and intact. Uses the digest that its process announced, as in `verifyImage`. */
 function isComplete({ request }: SharedUpload, image: GlanceImage): boolean {
   const { status, [MD5]: announced } = image;
   const { md5 = announced } = reportedDigests(image);
@@ -89,7 +89,7 @@ function isComplete({ request }: SharedUpload, image: GlanceImage): boolean {
 }
 
 /**
- * Waits until the image of another process is complete. Deletes an image without progress.
+ * Waits until another process has completed the image. Deletes an image without progress.
  *
  * @returns false if the image is gone
  * @throws CloudError `conflict` if it was deactivated
@@ -118,7 +118,10 @@ async function waitUntilComplete(upload: SharedUpload, id: string): Promise<bool
   return await poll(check, { signal });
 }
 
-/** Ignores foreign images: anybody who knows the file can publish an image with the id and its properties. */
+/**
+ * Returns the image if this project owns it. Anybody who knows the file can publish an image with this id and these
+ * properties.
+ */
 async function ownImage(
   { images, projectId, signal }: SharedUpload,
   id: string,
@@ -127,7 +130,7 @@ async function ownImage(
   return projectId === undefined || image?.owner === projectId ? image : undefined;
 }
 
-/** Seconds. */
+/** Returns the standstill limit of an image, in seconds. */
 async function limitFor(
   { images, method, standstill, signal }: SharedUpload,
   { id, status }: GlanceImage,
@@ -137,19 +140,19 @@ async function limitFor(
     if (status === 'deactivated') throw deactivated(images.cloud, id);
     throw new CloudError(
       'conflict',
-      `cloud ${images.cloud}: image ${id} of this upload is ${status}; delete it so that it is uploaded again`,
+      `cloud ${images.cloud}: image ${id} of this upload is ${status}; delete it to upload it again`,
     );
   }
-  // Before an import starts, the status of the image does not change.
+  // The image's status does not change before an import starts.
   const isImporting = method.imports && (await images.imageTasks(id, signal)).some(isRunning);
   return standstill[isImporting ? 'storing' : kind];
 }
 
-/** Our namespace for UUIDs by name, an arbitrary value (RFC 9562, 6.6). */
+/** Our namespace for name-based UUIDs, an arbitrary value (RFC 9562, 6.6). */
 const NAMESPACE = Buffer.from('6f4c1d0e8f2b4b7e9a55c2d1e7a90b3f', 'hex');
 
 /**
- * Id of the image of a shared upload: a UUID by name (RFC 9562, version 5).
+ * Computes the image id of a shared upload: a name-based UUID (RFC 9562, version 5).
  *
  * @param upload unique in the cloud, because all projects share the ids
  * @param turn number of earlier images of this upload: Glance never accepts the id of a deleted image again

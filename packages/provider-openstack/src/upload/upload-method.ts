@@ -13,14 +13,14 @@ export interface Transfer {
   /** Creates the image, without data. */
   readonly create: () => Promise<GlanceImage>;
   readonly file: FileData;
-  /** Seconds from the last byte until the image is active. */
+  /** Max seconds from the last byte until the image is active. */
   readonly timeout: number;
   readonly signal: AbortSignal;
 }
 
-/** A way to get a file into a cloud. */
+/** Method of getting a file into a cloud. */
 export interface UploadMethod {
-  /** Whether a task of the cloud imports the data. */
+  /** Whether a cloud task imports the data. */
   readonly imports: boolean;
   /** Whether several processes may work on one upload: true if `create` makes the image. */
   readonly shareable: boolean;
@@ -30,22 +30,22 @@ export interface UploadMethod {
    * @throws CloudError
    */
   run(transfer: Transfer): Promise<GlanceImage>;
-  /** Removes what it created apart from images with the upload's id. */
+  /** Removes everything that it created, except images with the upload id. */
   clear?(images: ImageApi, uploadId: string, signal: AbortSignal): Promise<void>;
-  /** Lists what {@link clear} would remove, for all uploads. */
+  /** Lists everything that {@link clear} would remove, for all uploads. */
   listParts?(images: ImageApi, signal: AbortSignal): Promise<readonly UploadPart[]>;
 }
 
-/** Import method of Glance, in place of a PUT of the file (`image-import`). */
+/** Import method of Glance, instead of a PUT of the file (`image-import`). */
 export type ImageImport =
   | { readonly method: 'glance-direct' }
   | {
       readonly method: 'web-download';
-      /** URL of `images-dir`, as the cloud sees it. */
+      /** URL of `images-dir` from which the cloud downloads. */
       readonly baseUrl: string;
     };
 
-/** A PUT of the file. */
+/** Uploads the file with a PUT. */
 const PUT_FILE: UploadMethod = {
   imports: false,
   shareable: true,
@@ -56,16 +56,16 @@ const PUT_FILE: UploadMethod = {
   },
 };
 
-/** The file is staged, and the cloud imports it from there. */
+/** Stages the file in Glance, which then imports it. */
 const GLANCE_DIRECT: UploadMethod = importMethod('glance-direct', async ({ images, file, signal }, id) => {
   await images.stage(id, file, signal);
   return { name: 'glance-direct' };
 });
 
 /**
- * The cloud downloads the file.
+ * Lets the cloud download the file.
  *
- * @param baseUrl URL of `images-dir` as the cloud sees it
+ * @param baseUrl URL of `images-dir` from which the cloud downloads
  */
 function webDownload(baseUrl: string): UploadMethod {
   return importMethod('web-download', async ({ file }) => {
@@ -74,13 +74,13 @@ function webDownload(baseUrl: string): UploadMethod {
   });
 }
 
-/** Default: a PUT of the file. */
+/** Returns the upload method of an import method. Default: a PUT of the file. */
 export function methodOf(imageImport: ImageImport | undefined): UploadMethod {
   if (imageImport === undefined) return PUT_FILE;
   return imageImport.method === 'glance-direct' ? GLANCE_DIRECT : webDownload(imageImport.baseUrl);
 }
 
-/** @param prepare provides the data of the image */
+/** @param prepare provides the image data */
 function importMethod(
   name: ImportMethod['name'],
   prepare: (transfer: Transfer, id: string) => Promise<ImportMethod>,
@@ -98,7 +98,9 @@ function importMethod(
   };
 }
 
-/** Checked first: a cloud without the method answers 404 or 409 later, without a reason. */
+/**
+ * Checks that the cloud offers the method. Without this check, the cloud responds later with 404 or 409 and no reason.
+ */
 async function requireMethod(
   images: ImageApi,
   method: ImportMethod['name'],
@@ -108,6 +110,6 @@ async function requireMethod(
   if (offered.includes(method)) return;
   throw new CloudError(
     'invalid-settings',
-    `cloud ${images.cloud} does not offer image-import ${method}, but ${offered.join(', ') || 'no method at all'}; choose one of these, or leave image-import out`,
+    `cloud ${images.cloud} does not offer image-import ${method}, only ${offered.join(', ') || 'no method at all'}; choose an offered method, or remove image-import`,
   );
 }

@@ -16,9 +16,9 @@ interface VerifiedUpload {
 }
 
 /**
- * Compares the stored data with the file, as far as the cloud describes it. Some clouds convert what they receive, and
- * some report no size or no digest: they get a warning. Other bytes in the same format and of the same size are damaged,
- * and so are those that are only the beginning of the file.
+ * Compares the stored data with the file, as far as the cloud describes it. Some clouds convert images on arrival, and
+ * some report no size or digest: these cases only log a warning. Different bytes with the same format and size mean a
+ * damaged image, and so does a truncated file.
  *
  * @throws CloudError `checksum-mismatch`
  */
@@ -40,7 +40,7 @@ export async function verifyImage(
     if (isCutOff || isSameKind(image, request.file)) {
       throw new CloudError(
         'checksum-mismatch',
-        `cloud ${cloud}: image ${image.id} has ${isCutOff ? `the first ${stored ?? 0} bytes and ` : ''}${algorithm} ${value}, but ${path} has ${expected}: it changed during the transfer or on disk; upload it again, and if that fails too, build it again`,
+        `cloud ${cloud}: image ${image.id} has ${isCutOff ? `the first ${stored ?? 0} bytes and ` : ''}${algorithm} ${value}, but ${path} has ${expected}: it changed during the transfer or on disk; upload it again, and if that also fails, build it again`,
       );
     }
   } else if (isSameKind(image, request.file)) return;
@@ -49,7 +49,7 @@ export async function verifyImage(
   );
 }
 
-/** Whether a cloud describes an image with the format and the size of a file. */
+/** Whether a cloud reports the same format and size as the file. */
 export function isSameKind(
   image: GlanceImage,
   { format, size }: Pick<ImageFile, 'format' | 'size'>,
@@ -58,7 +58,7 @@ export function isSameKind(
   return (image.disk_format ?? sent) === sent && dataSize(image) === size;
 }
 
-/** Whether a complete image has other bytes than its file, as far as the cloud describes it. */
+/** Whether a complete image has different bytes than its file, as far as the cloud describes it. */
 export function isConverted(image: GlanceImage, file: ImageFile): boolean {
   const { md5 } = reportedDigests(image);
   return !isSameKind(image, file) && (md5 === undefined || md5 !== file.checksums?.md5);
@@ -74,7 +74,7 @@ function described(image: GlanceImage): string {
   ].join(', ');
 }
 
-/** @param range `size`: bytes from the beginning of the file. Default: all of it. */
+/** @param range `size`: number of bytes from the beginning of the file. Default: the whole file. */
 async function digestOf(
   path: string,
   algorithm: string,

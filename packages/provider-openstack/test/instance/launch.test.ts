@@ -128,7 +128,7 @@ test('a failed launch in Nova reports a reason and leaves no resources', async (
 
   await assert.rejects(
     provider.launch({ ...REQUEST, minRam: 256 }),
-    fails('launch-failed', /no flavor has at least 256 MiB .* flavors of the cloud: tiny \(128 MiB\)/),
+    fails('launch-failed', /no flavor has at least 256 MiB .* the cloud has the flavors tiny \(128 MiB\)/),
   );
 
   await assert.rejects(
@@ -138,7 +138,7 @@ test('a failed launch in Nova reports a reason and leaves no resources', async (
 
   // A server exists, but only its name is known.
   const lost = faults.inject({ method: 'POST', path: /\/servers$/ }, losesAnswer());
-  await assert.rejects(provider.launch(REQUEST), fails('launch-failed', /no answer/));
+  await assert.rejects(provider.launch(REQUEST), fails('launch-failed', /no response/));
   assert.equal(lost.hits, 1);
   assert.deepEqual(remains(cloud), NOTHING);
 });

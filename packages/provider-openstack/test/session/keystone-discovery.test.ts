@@ -119,7 +119,7 @@ describe("Keystone's version in its list", () => {
 
   it('an invalid list of Keystone’s versions causes an error that names the field', () => {
     const auth = withDomains('http://k');
-    assert.throws(() => listedIdentityApi(auth, undefined), /the list of versions is not an object/);
+    assert.throws(() => listedIdentityApi(auth, undefined), /the version list is not an object/);
     assert.throws(() => listedIdentityApi(auth, { versions: { values: 3 } }), /values is not a list/);
   });
 });

@@ -87,7 +87,7 @@ describe('the remedy of an error', () => {
   });
 
   it('the remedy for a rejected upload, and only for it, names the file’s format', () => {
-    assert.match(about(415, 'Unsupported', 'PUT'), /^compare the format of the file/);
+    assert.match(about(415, 'Unsupported', 'PUT'), /^compare the file format/);
     assert.equal(about(415, 'Unsupported', 'GET'), '');
   });
 });

@@ -50,16 +50,16 @@ const INVALID: readonly InvalidCase[] = [
     title: 'several clouds without a choice',
     files: { 'cwd/clouds.yaml': 'clouds: {a: {}, b: {}}', 'cwd/secure.yml': 'clouds: {c: {}}' },
     message:
-      'provider "p" names no cloud, and $TREE/cwd/clouds.yaml with $TREE/cwd/secure.yml has several: a, b, c; ' +
-      'name one with "cloud" of the provider, or with OS_CLOUD',
+      'provider "p" has no key "cloud", and $TREE/cwd/clouds.yaml with $TREE/cwd/secure.yml has several clouds: a, b, c; ' +
+      'set "cloud" of the provider, or OS_CLOUD',
   },
   {
     title: 'a cloud of a file with the name of the environment’s cloud',
     files: { 'cwd/clouds.yaml': oneCloud() },
     env: { OS_CLOUD_NAME: 'cloud', OS_PASSWORD: SECRET },
     message:
-      '$TREE/cwd/clouds.yaml has a cloud "cloud", which is the name of the cloud of the OS_* variables; ' +
-      'rename one of them: OS_CLOUD_NAME sets the name of the latter',
+      '$TREE/cwd/clouds.yaml has a cloud "cloud", but that is also the name of the cloud of the OS_* variables; ' +
+      'rename the cloud in the file, or set OS_CLOUD_NAME to another name',
   },
   {
     title: 'a region in lower case',
@@ -80,7 +80,7 @@ const INVALID: readonly InvalidCase[] = [
     title: 'a profile at a URL',
     files: { 'cwd/clouds.yaml': oneCloud(`profile: https://user:${SECRET}@vendor.example`) },
     message:
-      `${CLOUD} has the URL of a profile, which is not supported; ` +
+      `${CLOUD} names a profile by URL, which is not supported; ` +
       'name a vendor, or write auth_url and regions into clouds.yaml',
   },
   {
@@ -152,14 +152,14 @@ const INVALID: readonly InvalidCase[] = [
   inCloud(
     'an unknown placeholder',
     [`image_endpoint_override: 'https://{${SECRET}}.example'`],
-    'image_endpoint_override has an unknown placeholder; write the name of a setting of the cloud between ' +
-      'the braces, as in {region_name}, or double them',
+    "image_endpoint_override has an unknown placeholder; use the name of one of the cloud's settings as " +
+      'placeholder, such as {region_name}, or double the braces',
   ),
   inCloud(
     'a brace alone',
     [`image_endpoint_override: 'https://{${SECRET}'`],
-    'image_endpoint_override has an unknown placeholder; write the name of a setting of the cloud between ' +
-      'the braces, as in {region_name}, or double them',
+    "image_endpoint_override has an unknown placeholder; use the name of one of the cloud's settings as " +
+      'placeholder, such as {region_name}, or double the braces',
   ),
   inCloud(
     'an unknown interface',
@@ -170,7 +170,7 @@ const INVALID: readonly InvalidCase[] = [
   inCloud(
     'verify is neither true nor false',
     ['verify: /ca.pem'],
-    'verify is neither true nor false; name a file of certificates with cacert',
+    'verify is neither true nor false; set cacert to a certificate file',
   ),
   inCloud(
     'a timeout that is not a number',

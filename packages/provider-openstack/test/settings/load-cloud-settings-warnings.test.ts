@@ -63,7 +63,7 @@ const CASES: readonly WarningCase[] = [
     title: 'certificates without verification',
     files: { 'site/openstack/clouds.yaml': oneCloud('insecure: true', 'cacert: /ca.pem') },
     warning:
-      'provider "p", cloud "cloud" of $TREE/site/openstack/clouds.yaml: cacert has no effect if ' +
+      'provider "p", cloud "cloud" of $TREE/site/openstack/clouds.yaml: cacert has no effect because ' +
       'certificates are not verified',
   },
 ];

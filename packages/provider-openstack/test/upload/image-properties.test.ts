@@ -114,7 +114,7 @@ const REFUSED: readonly (readonly [name: string, value: string, words: string])[
   ['protected', 'perhaps', 'cannot be "perhaps"; write true or false'],
   ['os_hidden', '2', 'cannot be "2"; write true or false'],
   ['visibility', 'all', 'cannot be "all"; write community, private, public, shared'],
-  ...GLANCE_SETS.map((name) => [name, 'x', 'can be set by Glance alone; remove it'] as const),
+  ...GLANCE_SETS.map((name) => [name, 'x', 'can only be set by Glance; remove it'] as const),
 ];
 
 test('image metadata that Glance would reject causes an error that names the property', () => {

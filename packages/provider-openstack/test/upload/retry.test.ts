@@ -57,7 +57,9 @@ describe('an upload that fails', () => {
     const logger = { ...SILENT, warn: (line: string) => void warnings.push(line) };
     const options = { ...OPTIONS, delay: 1, limit: 0.5, logger };
     await rejects(retry(failing(errorOf('service-unavailable')), options), failsWith('service-unavailable'));
-    deepEqual(warnings, ['upload: attempt 1 failed; there are no retries 0.5 s after the first failure']);
+    deepEqual(warnings, [
+      'upload: attempt 1 failed; no retry, because 0.5 s have passed since the first failure',
+    ]);
     await rejects(
       retry(failing(errorOf('service-unavailable')), { ...OPTIONS, limit: 0 }),
       failsWith('service-unavailable'),
