@@ -3,7 +3,7 @@ import { cloudError, LARGEST_ATTESTATION } from '@nodepool-builder/image-builder
 import type { ObjectStore, StoredObject } from './object-store.ts';
 import type { S3Keys } from './s3-keys.ts';
 
-/** The attestations beside images, an object each. */
+/** Attestations next to images, one object each. */
 export class KeptAttestations {
   readonly #store: ObjectStore;
   readonly #keys: S3Keys;
@@ -13,17 +13,20 @@ export class KeptAttestations {
     this.#keys = keys;
   }
 
-  /** Those of an image, by name. @throws CloudError `image-failed` for an object that is no attestation */
+  /**
+   * Reads the attestations of an image, by name. @throws CloudError `image-failed` for an object that is not an
+   * attestation
+   */
   async read(externalId: string, signal: AbortSignal): Promise<readonly AttestationDocument[]> {
     const documents: AttestationDocument[] = [];
     for (const { key, size } of await this.#list(externalId, signal)) {
       if (size > LARGEST_ATTESTATION) {
-        const reason = `it has ${size} bytes, more than 1 MiB, and is no attestation; remove it`;
+        const reason = `it has ${size} bytes, more than 1 MiB, so it is not an attestation; remove it`;
         throw cloudError('image-failed', `object ${this.#store.bucket}/${key}`, reason);
       }
       const text = await this.#store.read(key, signal);
       const name = key.slice(this.#keys.attestations(externalId).length);
-      if (text !== undefined) documents.push({ name, text }); // else removed meanwhile
+      if (text !== undefined) documents.push({ name, text }); // An undefined text means that the object was removed meanwhile.
     }
     return documents;
   }

@@ -12,16 +12,16 @@ const RECORD = new RecordType({
     'upload-id': TEXT,
     'external-id': TEXT,
     begun: TEXT,
-    sha256: { ...TEXT, description: 'SHA-256 of the file, if it is known.' },
-    'multipart-id': { ...TEXT, description: 'Id of the multipart upload, once it is known.' },
-    'opaque-etags': { type: 'boolean', description: 'Whether the ETag of a part is not its MD5.' },
+    sha256: { ...TEXT, description: 'SHA-256 of the file, if known.' },
+    'multipart-id': { ...TEXT, description: 'Id of the multipart upload, once known.' },
+    'opaque-etags': { type: 'boolean', description: 'Whether part ETags differ from the MD5.' },
   },
 });
 
-/** An upload that has begun. */
+/** Record of an upload that has started. */
 export type UploadRecord = ReturnType<typeof RECORD.parse>;
 
-/** The records of uploads, an object each: written before anything else of the upload, and removed last. */
+/** Records of uploads, one object each. A record is written before anything else of the upload, and removed last. */
 export class BucketRecords {
   readonly #store: ObjectStore;
   readonly #keys: S3Keys;
@@ -30,7 +30,7 @@ export class BucketRecords {
   constructor(provider: string, store: ObjectStore, keys: S3Keys, logger: Logger) {
     this.#store = store;
     this.#keys = keys;
-    this.#warn = (message) => logger.warn(`provider ${provider}: ${message}; it is left alone`);
+    this.#warn = (message) => logger.warn(`provider ${provider}: ${message}; it is ignored`);
   }
 
   async read(uploadId: string, signal: AbortSignal): Promise<UploadRecord | undefined> {
@@ -63,7 +63,7 @@ export class BucketRecords {
       const record = RECORD.parse(text, key);
       const { 'upload-id': uploadId, 'external-id': externalId } = record;
       if (this.#keys.record(uploadId) === key && isNamedBy(uploadId, externalId)) return record;
-      throw new DamagedRecordError(key, 'it is about another upload');
+      throw new DamagedRecordError(key, 'it belongs to another upload');
     } catch (error) {
       if (!(error instanceof DamagedRecordError)) throw error;
       this.#warn(error.message);

@@ -1,7 +1,7 @@
 import { cloudError, readBounded, responseMeter } from '@nodepool-builder/image-builder/module-kit';
 import type { DeserializeMiddleware, HttpResponse } from '@smithy/types';
 
-/** Root element of each response with a document. Responses without one are empty, or are the bytes of an object. */
+/** Root element of each response with a document. Other responses are empty or contain the bytes of an object. */
 const ROOTS: Readonly<Record<string, string>> = {
   ListObjectsV2: 'ListBucketResult',
   ListParts: 'ListPartsResult',
@@ -10,15 +10,15 @@ const ROOTS: Readonly<Record<string, string>> = {
   CompleteMultipartUpload: 'CompleteMultipartUploadResult',
 };
 
-/** Operations whose response always has an ETag. */
+/** Operations whose responses always have an ETag. */
 const WITH_ETAG: ReadonlySet<string> = new Set(['GetObject', 'HeadObject', 'PutObject', 'UploadPart']);
 
-/** Place of {@link checkResponse}: next to the connection, before the SDK parses. */
+/** Position of {@link checkResponse} in the middleware stack: next to the connection, before the SDK parses. */
 export const CHECK_PLACE = { name: 'checkResponse', step: 'deserialize', priority: 'low' } as const;
 
 /**
- * Creates the middleware that refuses every response that S3 never sends, such as the page of a proxy, which the SDK takes
- * for an empty list. It also limits what the SDK reads into memory.
+ * Creates a middleware that rejects any response that does not come from S3, such as a proxy's page, which the SDK
+ * would parse as an empty list. It also limits how much the SDK reads into memory.
  */
 export function checkResponse<I extends object, O extends object>(
   subject: string,
@@ -26,11 +26,7 @@ export function checkResponse<I extends object, O extends object>(
   return (next, context) => async (args) => {
     const operation = String(context.commandName).replace(/Command$/, '');
     const refuse = (reason: string): never => {
-      throw cloudError(
-        'invalid-answer',
-        `${subject}: ${operation}`,
-        `this is not a response of S3: ${reason}`,
-      );
+      throw cloudError('invalid-answer', `${subject}: ${operation}`, `this is not an S3 response: ${reason}`);
     };
     const result = await next(args);
     const response = result.response as HttpResponse;
@@ -49,7 +45,7 @@ export function checkResponse<I extends object, O extends object>(
     if (expected !== undefined && root !== expected) {
       refuse(body.length === 0 ? 'it is empty' : `it has ${typeOf(headers)}, not ${expected}`);
     }
-    // A missing object or upload has effects; other errors have none, whoever sends them.
+    // The provider acts on a missing object or upload. Other errors change nothing, whoever sends them.
     if (expected === undefined && body.length > 0 && (isSuccess || status === 404)) {
       refuse(`it has ${typeOf(headers)} and status ${status}`);
     }
@@ -62,7 +58,7 @@ function typeOf(headers: Readonly<Record<string, string>>): string {
   return /html/.test(type) ? 'HTML' : `the content type ${JSON.stringify(type.slice(0, 80))}`;
 }
 
-/** Name of the root element of an XML document. */
+/** Returns the name of an XML document's root element. */
 function rootOf(body: Buffer): string | undefined {
   const start = body.subarray(0, 4096).toString('utf8');
   return /^\uFEFF?\s*(?:<[?!][^>]*>\s*)*<(?:[\w.-]+:)?([\w.-]+)/.exec(start)?.[1];

@@ -4,10 +4,10 @@ import type { ObjectStore } from './object-store.ts';
 import type { S3Keys } from './s3-keys.ts';
 import type { StoredImages } from './stored-images.ts';
 
-/** The id of a multipart upload that does not exist. */
+/** Id of a nonexistent multipart upload. */
 const NO_UPLOAD = 'VXBsb2FkSWQgb2YgdGhlIGRvY3Rvcg';
 
-/** Reason of AWS that names another action than that of the request: keys of KMS need some of their own. */
+/** Action in an AWS error message. It may differ from the action of the request, because KMS keys require their own. */
 const ACTION = /not authorized to perform: ([\w:]+)/;
 
 /** Lists the images of a bucket, and checks the permissions for uploads. */
@@ -27,8 +27,8 @@ export async function* diagnoseBucket(
 }
 
 /**
- * Sends each kind of request that an upload needs, about objects that do not exist, and begins a multipart upload of one
- * byte, which it aborts. Nothing is left in the bucket.
+ * Sends each kind of request that an upload needs, for objects that do not exist. Also starts and aborts a multipart
+ * upload of one byte. Leaves nothing in the bucket.
  */
 async function diagnoseUploads(
   subject: string,
@@ -67,7 +67,7 @@ async function diagnoseUploads(
     await abort(NO_UPLOAD);
     const part = { ...unknown, PartNumber: 1, Body: Buffer.alloc(1) };
     await ask('s3:PutObject', (client, options) => client.uploadPart(part, options));
-    // A multipart upload that cannot be aborted would stay.
+    // Without the permission to abort it, a multipart upload would remain.
     if (missing.size > 0) return;
     const begun = await ask('s3:PutObject', (client, options) =>
       client.createMultipartUpload(object, options),

@@ -14,28 +14,28 @@ import {
 } from '@nodepool-builder/image-builder/module-kit';
 import type { ObjectStore } from './object-store.ts';
 
-/** Ending of a file that is being written. */
+/** File extension of an incomplete download. */
 const PARTIAL = '.partial';
 
-/** Requests in succession that bring no byte before a download fails. The SDK repeats each of them, too. */
+/** Max consecutive requests without a byte before a download fails. The SDK also retries each of them. */
 const ATTEMPTS = 6;
 
-/** Milliseconds before a lost connection is replaced. Each further pause is twice as long. */
+/** Milliseconds before the first reconnect. Each further delay is twice as long. */
 const PAUSE = 1000;
 
 export interface Download extends OperationOptions {
   readonly store: ObjectStore;
   readonly key: string;
   readonly manifest: DirectoryManifest;
-  /** The file appears there once it is whole. */
+  /** Path of the file, which appears once it is complete. */
   readonly path: string;
 }
 
 /**
- * Downloads an image, with holes for zeros, and compares its SHA-256. A lost connection is replaced by one for the rest;
- * if the store does not tell that the rest belongs to the same object, by one for the whole object.
+ * Downloads an image to a sparse file and verifies its SHA-256. After a lost connection, it requests the rest. If the
+ * store cannot confirm that the rest belongs to the same object, it requests the whole object again.
  *
- * @throws CloudError `image-failed` for other bytes
+ * @throws CloudError `image-failed` for wrong data
  */
 export async function download({ store, key, manifest, path, ...options }: Download): Promise<void> {
   const signal = signalOf(options);
@@ -80,18 +80,18 @@ export async function download({ store, key, manifest, path, ...options }: Downl
   }
 }
 
-/** The part of an image that has arrived. */
+/** The part of an image that has been received. */
 interface Fetched {
   readonly file: FileHandle;
   readonly path: string;
   hash: Hash;
   position: number;
-  /** ETag of the object with the first bytes; the rest must have it, too. */
+  /** ETag of the object that the first bytes came from. The rest must have the same ETag. */
   etag: string | undefined;
   mayResume: boolean;
 }
 
-/** Whether the store refuses the rest of an object: its ETag is another one by now, or it has no such range. */
+/** Whether the store rejected a range request because the object's ETag has changed or the range does not exist. */
 function isRangeRefusal(error: unknown): boolean {
   const { code, cause } = error instanceof CloudError ? error : {};
   return code === 'conflict' || (cause instanceof Error && cause.name === 'InvalidRange');
@@ -114,7 +114,7 @@ async function fetchRest(
   const rest = position > 0 && { Range: `bytes=${position}-`, ...(etag && { IfMatch: etag }) };
   await store.call('GetObject', key, signal, async (client, request) => {
     const answer = await client.getObject({ Bucket: store.bucket, Key: key, ...rest }, request);
-    if (position > 0 && answer.ContentRange === undefined) await restart(fetched); // the store ignores the range
+    if (position > 0 && answer.ContentRange === undefined) await restart(fetched); // Without ContentRange, the store has ignored the range.
     fetched.etag ??= answer.ETag;
     for await (const chunk of addAbortSignal(signal, answer.Body as Readable) as AsyncIterable<Buffer>) {
       fetched.hash.update(chunk);

@@ -24,7 +24,7 @@ import type { S3Keys } from './s3-keys.ts';
 import type { S3Entry } from './s3-settings.ts';
 import type { StoredImages } from './stored-images.ts';
 
-/** Makes the objects of images, and removes those of unfinished uploads. */
+/** Creates the objects of images, and removes the objects of unfinished uploads. */
 export class ImageUploads {
   readonly attestations: KeptAttestations;
   readonly #entry: S3Entry;
@@ -44,17 +44,17 @@ export class ImageUploads {
     this.#logger = logger;
   }
 
-  /** Makes the object of an image, its attestations, and its manifest, unless they exist. */
+  /** Creates the object of an image, its attestations and its manifest, unless they exist. */
   async make(running: CloudUpload, externalId: string): Promise<void> {
     try {
       await this.#make(running, externalId);
     } catch (error) {
-      // Another process may have finished the same upload, and ended the multipart upload of this one.
+      // Another process may have finished the same upload, and aborted the multipart upload of this process.
       if (!(await this.#isDone(externalId, running.signal).catch(() => false))) throw error;
     }
   }
 
-  /** Removes what an unfinished upload has left. A finished image stays. */
+  /** Removes an unfinished upload. Keeps a finished image. */
   async remove(uploadId: string, signal: AbortSignal): Promise<void> {
     const record = await this.#records.read(uploadId, signal);
     if (record === undefined) return;
@@ -66,7 +66,7 @@ export class ImageUploads {
     await this.#records.remove(uploadId, signal);
   }
 
-  /** Removes the object of an upload with its attestations, and none that anything else has put there. */
+  /** Removes the object and the attestations of an upload. Keeps objects that came from elsewhere. */
   async removeObject(externalId: string, uploadId: string, signal: AbortSignal): Promise<void> {
     const key = this.#keys.image(externalId);
     const object = await this.#store.head(key, signal);
@@ -124,19 +124,19 @@ export class ImageUploads {
       };
       await this.#store.write(this.#keys.manifest(externalId), MANIFEST.text(manifest), signal);
     }
-    // A request to begin, whose answer was lost, may have left a multipart upload of its own.
+    // If a response was lost, there may be another multipart upload.
     await abortMultiparts(upload);
     await this.#records.remove(uploadId, signal);
   }
 
-  /** Whether an image is complete. The key of an image has its upload. */
+  /** Whether an image is complete. Its key identifies the upload. */
   async #isDone(externalId: string, signal: AbortSignal): Promise<boolean> {
     const manifest = await this.#images.manifest(externalId, signal);
     if (manifest === undefined) return false;
     return (await this.#store.head(this.#keys.image(externalId), signal))?.size === manifest.size;
   }
 
-  /** Makes the object of an image, unless an earlier attempt has made it. */
+  /** Creates the object of an image, unless an earlier attempt has created it. */
   async #send(request: UploadRequest, externalId: string, upload: MultipartUpload): Promise<Checksums> {
     const { uploadId, file, shared = false } = request;
     const { key, signal } = upload;
@@ -146,7 +146,7 @@ export class ImageUploads {
     if ((await this.#store.head(manifestKey, signal)) !== undefined) {
       if ((await this.#images.manifest(externalId, signal)) === undefined)
         throw notOurs(this.#store.bucket, manifestKey);
-      // Its object is missing or of another size. No image ever has the manifest of other bytes.
+      // The object is missing or its size differs. An image must never have another file's manifest.
       await this.#store.remove(manifestKey, signal);
     }
     if (object !== undefined && file.checksums !== undefined && hasFile(upload, object))
@@ -155,7 +155,8 @@ export class ImageUploads {
     const known = earlier?.['multipart-id'];
     const isSame = earlier?.['external-id'] === externalId && earlier.sha256 === file.checksums?.sha256;
     const isOpaque = earlier?.['opaque-etags'] ?? false;
-    // A part that two processes send has the ETag of the second one, and the first one cannot complete the upload.
+    // If two processes send the same part, it keeps the ETag of the later one, and the other process cannot complete
+    // the upload.
     const mayResume = isSame && !(shared && isOpaque);
     if (mayResume && known !== undefined && (await lastPartAt(upload, known)) !== undefined) {
       return await sendParts(upload, { id: known, hasOpaqueEtags: isOpaque });
@@ -174,7 +175,7 @@ export class ImageUploads {
     return await sendParts(upload, multipart);
   }
 
-  /** Time of the last change of an unfinished upload, in milliseconds. */
+  /** Returns the time of an unfinished upload's last change, in milliseconds. */
   async #lastChange(
     { changedAt }: StoredObject,
     { 'external-id': externalId, 'multipart-id': id }: UploadRecord,

@@ -4,10 +4,10 @@ import type { ObjectStore } from './object-store.ts';
 import type { S3Keys } from './s3-keys.ts';
 import type { StoredImage, StoredImages } from './stored-images.ts';
 
-/** How often a pointer is written in one go. */
+/** Max consecutive writes of a pointer. */
 const ROUNDS = 10;
 
-/** The objects that name the images that were built last. */
+/** Objects that point to the latest build of each image. */
 export class LatestPointers {
   readonly #provider: string;
   readonly #store: ObjectStore;
@@ -24,11 +24,11 @@ export class LatestPointers {
     this.#logger = logger;
   }
 
-  /** Writes the key and the manifest of the image that was built last to `<image-name>-latest.<extension>.json`. */
+  /** Writes the key and the manifest of the latest build to `<image-name>-latest.<extension>.json`. */
   async point(imageName: string, format: ImageFormat, signal: AbortSignal, without?: string): Promise<void> {
     const key = this.#keys.latest(imageName, format);
     await this.#mutex.run(async () => {
-      // Repeated after each change: another process may have written the pointer without seeing this image.
+      // Repeats after each change, because another process may have written the pointer without seeing this image.
       for (let round = 0; round < ROUNDS; round++) {
         const before = await this.read(imageName, format, signal);
         const images = (await this.#images.whole(signal)).filter(
@@ -41,11 +41,13 @@ export class LatestPointers {
         if (text === before) return;
         await (text === undefined ? this.#store.remove(key, signal) : this.#store.write(key, text, signal));
       }
-      this.#logger.warn(`provider ${this.#provider}: others still change ${key} after ${ROUNDS} changes`);
+      this.#logger.warn(
+        `provider ${this.#provider}: other processes still change ${key} after ${ROUNDS} changes`,
+      );
     });
   }
 
-  /** @throws ImageError `provider-refused` if something else has the name of the pointer */
+  /** @throws ImageError `provider-refused` if a foreign object has the name of the pointer */
   async read(imageName: string, format: ImageFormat, signal: AbortSignal): Promise<string | undefined> {
     const key = this.#keys.latest(imageName, format);
     const text = await this.#store.read(key, signal);
@@ -54,11 +56,11 @@ export class LatestPointers {
   }
 }
 
-/** Error about an object that something else has made. */
+/** Creates the error about a foreign object. */
 export function notOurs(bucket: string, key: string): ImageError {
   return new ImageError(
     'provider-refused',
-    `${bucket}/${key} was not made by this software, and is not touched; move it away or rename the image under providers[].images`,
+    `${bucket}/${key} was not created by nodepool-builder, and remains unchanged; move it, or rename the image under providers[].images`,
   );
 }
 

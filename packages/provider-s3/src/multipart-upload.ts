@@ -5,11 +5,11 @@ import { type BandwidthLimit, cloudError, SteadyFile } from '@nodepool-builder/i
 import { type ObjectState, type ObjectStore, unlessMissing } from './object-store.ts';
 import { uploadDigest } from './s3-keys.ts';
 
-/** Bytes of a part. S3 takes at most 10,000 parts. */
+/** Part size in bytes. S3 accepts at most 10,000 parts. */
 const PART_SIZE = 16 * 2 ** 20;
 const MOST_PARTS = 9_000;
 
-/** Metadata of an object: its upload, and the SHA-256 of the file if that was known at the start. */
+/** Object metadata keys: its upload, and the SHA-256 of the file if it was known at the start. */
 const [UPLOAD, SHA256] = ['upload', 'sha256'];
 
 export interface MultipartUpload {
@@ -17,26 +17,26 @@ export interface MultipartUpload {
   readonly key: string;
   readonly uploadId: string;
   readonly file: ImageFile;
-  /** Parts in memory and on the way at a time. */
+  /** Max parts in memory and in transit. */
   readonly concurrency: number;
   readonly limit: BandwidthLimit | undefined;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: Progress) => void;
 }
 
-/** A multipart upload of the object store. */
+/** A multipart upload in the object store. */
 export interface Multipart {
   readonly id: string;
-  /** Whether the ETag of a part is not its MD5, as with SSE-KMS. */
+  /** Whether part ETags differ from the MD5, as with SSE-KMS. */
   readonly hasOpaqueEtags: boolean;
 }
 
-/** Whether an upload made this object. */
+/** Whether an upload created this object. */
 export function isMadeBy(uploadId: string, { metadata }: ObjectState): boolean {
   return metadata[UPLOAD] === uploadDigest(uploadId);
 }
 
-/** Whether an object has all bytes of the file of an upload, as far as the object store tells. */
+/** Whether an object contains all bytes of an upload's file, as far as the object store reports it. */
 export function hasFile({ uploadId, file }: MultipartUpload, object: ObjectState): boolean {
   const isSame = object.metadata[SHA256] === file.checksums?.sha256;
   return isMadeBy(uploadId, object) && isSame && object.size === file.size;
@@ -60,8 +60,8 @@ export async function startMultipart({
 }
 
 /**
- * Sends the parts of a file that the object store does not have, and makes the object of them. Each part is protected by
- * its MD5.
+ * Sends the parts of a file that the object store does not have, and completes the object. The MD5 of each part
+ * protects it.
  *
  * @returns the digests of the file
  */
@@ -86,7 +86,7 @@ export async function sendParts(upload: MultipartUpload, multipart: Multipart): 
       const digest = createHash('md5').update(bytes).digest();
       digests.push(digest);
       const { ETag: known = '', Size: size } = there.get(number) ?? {};
-      // Opaque ETags tell nothing, but the same file was sent before: only that is resumed.
+      // Opaque ETags cannot be compared, but an upload only resumes with the same file.
       const isSame = isDigest(known, digest) || (multipart.hasOpaqueEtags && file.checksums !== undefined);
       const send = async (): Promise<void> => {
         const part = { id: multipart.id, number, bytes, digest, signal: either };
@@ -126,11 +126,11 @@ async function complete(
   const completed = store.call('CompleteMultipartUpload', key, signal, (client, options) =>
     client.completeMultipartUpload(input, options),
   );
-  // The upload is unknown if it is complete, and the answer was lost.
+  // If the response was lost, the upload may be complete and therefore unknown.
   await completed.catch(unlessMissing);
 }
 
-/** Compares what the object store has with what was sent. */
+/** Compares the stored object with what was sent. */
 async function verify(
   upload: MultipartUpload,
   digests: readonly Buffer[],
@@ -145,7 +145,7 @@ async function verify(
   const isOther = isComparable && object?.etag.replaceAll('"', '') !== wanted;
   if (object !== undefined && hasFile(upload, object) && !isOther) return;
   const { size = 'no', etag = '' } = object ?? {};
-  const reason = `it has ${size} bytes and the ETag ${etag}, or was not made by this upload; ${file.size} bytes and "${wanted}" are expected`;
+  const reason = `it has ${size} bytes and the ETag ${etag}, or was not created by this upload; expected ${file.size} bytes and "${wanted}"`;
   throw cloudError('image-failed', `object ${store.bucket}/${key}`, reason);
 }
 
@@ -177,14 +177,14 @@ async function sendPart({ store, key, limit }: MultipartUpload, part: PartToSend
   const sent = store.call('UploadPart', key, signal, (client, options) => client.uploadPart(input, options));
   const answer = await sent.catch(unlessMissing);
   if (answer !== undefined) return answer.ETag ?? `"${digest.toString('hex')}"`;
-  const reason = 'another process ended its multipart upload';
+  const reason = 'another process aborted its multipart upload';
   throw cloudError('image-failed', `object ${store.bucket}/${key}`, reason);
 }
 
 /** A multipart upload in the object store. */
 type OpenMultipart = Pick<MultipartUpload, 'store' | 'key' | 'signal'>;
 
-/** The parts that the object store has, by number. */
+/** Lists the stored parts by number. */
 async function listParts({ store, key, signal }: OpenMultipart, id: string): Promise<Map<number, Part>> {
   const query = { Bucket: store.bucket, Key: key, UploadId: id };
   const parts = await store.listAll('ListParts', key, signal, async (client, options, marker) => {
@@ -196,13 +196,16 @@ async function listParts({ store, key, signal }: OpenMultipart, id: string): Pro
   return new Map(parts.map((part) => [part.PartNumber ?? 0, part]));
 }
 
-/** The time of the last part of a multipart upload, 0 without parts; undefined if the object store does not have it. */
+/**
+ * Returns the time of a multipart upload's last part, or 0 without parts. Undefined if the object store does not have
+ * it.
+ */
 export async function lastPartAt(multipart: OpenMultipart, id: string): Promise<number | undefined> {
   const parts = await listParts(multipart, id).catch(unlessMissing);
   return parts && Math.max(0, ...Array.from(parts.values(), ({ LastModified: at }) => at?.getTime() ?? 0));
 }
 
-/** Ends all multipart uploads of a key, with their parts. */
+/** Aborts all multipart uploads of a key and removes their parts. */
 export async function abortMultiparts({ store, key, signal }: OpenMultipart): Promise<void> {
   const query = { Bucket: store.bucket, Prefix: key };
   const uploads = await store.listAll(

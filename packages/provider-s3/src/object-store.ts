@@ -16,7 +16,7 @@ import {
 import { CHECK_PLACE, checkResponse } from './check-response.ts';
 import type { S3Entry } from './s3-settings.ts';
 
-/** Codes of S3 that mean more than their HTTP status. */
+/** S3 error codes that are more specific than their HTTP status. */
 const CODES: readonly (readonly [pattern: RegExp, code: CloudErrorCode])[] = [
   [/SlowDown|Throttl|TooManyRequests/, 'rate-limited'],
   [/EntityTooLarge/, 'bad-request'],
@@ -25,11 +25,14 @@ const CODES: readonly (readonly [pattern: RegExp, code: CloudErrorCode])[] = [
   [/InvalidAccessKeyId|SignatureDoesNotMatch|Expired|CredentialsProviderError/, 'auth-failed'],
   [/NotFound|NoSuch/, 'not-found'],
   [/Conflict|PreconditionFailed/, 'conflict'],
-  // Another process has sent this part again, and it has another ETag now.
+  // Another process has sent this part again, so the part's ETag has changed.
   [/InvalidPart/, 'image-failed'],
 ];
 
-/** Remedies of reasons that say more than their codes. Protections are those of others: the provider sets none. */
+/**
+ * Remedies for reasons that are more specific than their codes. Someone else must have set a protection, because the
+ * provider sets none.
+ */
 const REMEDIES: RemedyTable = [
   [
     /object.?lock|legal.?hold|retention|WORM/i,
@@ -39,21 +42,21 @@ const REMEDIES: RemedyTable = [
   [/\(NoSuchBucket\)/, 'create the bucket, or correct bucket-name'],
 ];
 
-/** Region that object stores other than AWS answer to. */
+/** Region that object stores other than AWS accept. */
 const DEFAULT_REGION = 'us-east-1';
 
-/** Attempts of a request. */
+/** Max attempts of a request. */
 const ATTEMPTS = 6;
 
-/** Milliseconds for which credentials without an end of their own are used. */
+/** Milliseconds for which credentials without an expiry time are used. */
 const LIFETIME = 15 * 60_000;
 
-/** Errors about credentials that may have been renewed where they come from. The answer to HEAD has no code. */
+/** Errors about credentials that may have been renewed at their source. The response to HEAD has no code. */
 const EXPIRED = /Expired|InvalidAccessKeyId|InvalidToken|^Unknown|^Forbidden$/;
 
 export interface StoreOptions {
   readonly entry: S3Entry;
-  /** Attempts of each request. Default 6. */
+  /** Max attempts per request. Default 6. */
   readonly attempts?: number;
   readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
 }
@@ -89,7 +92,7 @@ type Credentials = Awaited<ReturnType<S3['config']['credentials']>>;
 
 type Request<T> = (client: S3, options: RequestOptions) => Promise<T>;
 
-/** One bucket. The SDK is loaded with the first request. */
+/** A bucket. The SDK is loaded on the first request. */
 export class ObjectStore {
   readonly #options: StoreOptions;
   #client: Promise<S3> | undefined;
@@ -117,7 +120,7 @@ export class ObjectStore {
     }
   }
 
-  /** The objects whose key begins with `prefix`, without those behind a further slash. */
+  /** Lists the objects whose key begins with `prefix` and contains no further slash. */
   async list(prefix: string, signal: AbortSignal): Promise<StoredObject[]> {
     const query = { Bucket: this.bucket, Prefix: prefix, Delimiter: '/' };
     return await this.listAll('ListObjectsV2', prefix, signal, async (client, options, token) => {
@@ -131,7 +134,7 @@ export class ObjectStore {
     });
   }
 
-  /** Runs the requests of a list, one for each page. @throws CloudError, or the signal's reason */
+  /** Runs list requests, one per page. @throws CloudError, or the signal's reason */
   async listAll<T>(
     task: string,
     key: string,
@@ -144,12 +147,12 @@ export class ObjectStore {
       const { isTruncated, next } = page;
       if (isTruncated === undefined) throw cloudError('invalid-answer', subject, 'IsTruncated is missing');
       if (!isTruncated) return { entries: page.entries };
-      if (!next) throw cloudError('invalid-answer', subject, 'a page that is not the last has no marker');
+      if (!next) throw cloudError('invalid-answer', subject, 'a page other than the last has no marker');
       return page;
     });
   }
 
-  /** The content of a small object; undefined if there is none. */
+  /** Reads a small object; undefined if it does not exist. */
   async read(key: string, signal: AbortSignal): Promise<string | undefined> {
     const read = this.call('GetObject', key, signal, async (client, options) => {
       const { Body: body } = await client.getObject({ Bucket: this.bucket, Key: key }, options);
@@ -166,7 +169,7 @@ export class ObjectStore {
     await this.call('PutObject', key, signal, (client, options) => client.putObject(input, options));
   }
 
-  /** Undefined if there is no such object. */
+  /** Reads an object's state; undefined if the object does not exist. */
   async head(key: string, signal: AbortSignal): Promise<ObjectState | undefined> {
     const asked = this.call('HeadObject', key, signal, (client, options) =>
       client.headObject({ Bucket: this.bucket, Key: key }, options),
@@ -177,7 +180,7 @@ export class ObjectStore {
     return { size, etag, metadata };
   }
 
-  /** Removes an object. A missing one is no error. */
+  /** Removes an object. A missing object is not an error. */
   async remove(key: string, signal: AbortSignal): Promise<void> {
     const removed = this.call('DeleteObject', key, signal, (client, options) =>
       client.deleteObject({ Bucket: this.bucket, Key: key }, options),
@@ -203,7 +206,7 @@ export class ObjectStore {
       import('@aws-sdk/client-s3'),
       import('@aws-sdk/credential-providers'),
     ]);
-    // The chain itself would use the credentials of a file as long as the process runs.
+    // The credential chain itself would use credentials from a file for the lifetime of the process.
     const agent = new HttpAgent({ keepAlive: true });
     const agents = { httpAgent: agent, httpsAgent: agent };
     const clientConfig = { requestHandler: agents };
@@ -223,8 +226,8 @@ export class ObjectStore {
       forcePathStyle,
       credentials,
       maxAttempts: attempts,
-      // Content-MD5 protects the parts: other object stores do not know AWS's newer checksums.
-      // Some stores are silent while they complete a large object.
+      // Content-MD5 protects the parts, because other object stores do not support AWS's newer checksums. Some stores
+      // are silent while they complete a large object.
       requestHandler: { connectionTimeout: 10_000, socketTimeout: 300_000, ...agents },
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
@@ -257,13 +260,13 @@ export class ObjectStore {
     const region = headers['x-amz-bucket-region'] ?? 'the region of the bucket';
     const remedy =
       status >= 300 && status < 400
-        ? { remedy: `set region-name to ${region}, or endpoint to the address of the bucket` }
+        ? { remedy: `set region-name to ${region}, or endpoint to the URL of the bucket` }
         : remedyFor(reason, REMEDIES);
     return cloudError(known ?? byStatus, what, reason, { cause: error, ...remedy });
   }
 }
 
-/** Sends a request a second time if its credentials were refused, and there are other ones by now. */
+/** Repeats a request once if its credentials were rejected and new ones are available. */
 async function withRenewed<T>(client: S3, options: RequestOptions, request: Request<T>): Promise<T> {
   const { credentials } = client.config;
   const used = await credentials();
@@ -278,7 +281,7 @@ async function withRenewed<T>(client: S3, options: RequestOptions, request: Requ
   }
 }
 
-/** For `catch`: replaces the error of a missing object with undefined, but not that of a missing bucket. */
+/** For `catch`: returns undefined for a missing object, but rethrows the error of a missing bucket. */
 export function unlessMissing(error: unknown): undefined {
   const { cause } = error as Error;
   const isBucket = cause instanceof Error && cause.name === 'NoSuchBucket';

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import type { ImageFormat } from '@nodepool-builder/image-builder';
 import { checkImageName, formatRow } from '@nodepool-builder/image-builder/module-kit';
 
-/** End of the key of a manifest. */
+/** Suffix of a manifest key. */
 const MANIFEST_END = /-[0-9a-f]{8}\.[a-z0-9-]+\.json$/;
 
-/** Properties of an image that its key has. */
+/** Image properties that are part of its key. */
 export interface NamedImage {
   readonly uploadId: string;
   readonly imageId: string;
@@ -13,26 +13,28 @@ export interface NamedImage {
   readonly format: ImageFormat;
 }
 
-/** Identifies an upload in the metadata of its object. Upload ids can have characters that headers cannot. */
+/**
+ * Identifies an upload in the metadata of its object. Upload ids may contain characters that are invalid in headers.
+ */
 export function uploadDigest(uploadId: string): string {
   return createHash('sha256').update(uploadId).digest('hex');
 }
 
-/** End of the name of an object that an upload makes. */
+/** Returns the suffix of an upload's object names. */
 function endOf(uploadId: string): string {
   return `-${uploadDigest(uploadId).slice(0, 8)}.`;
 }
 
-/** Whether the object of an image belongs to an upload. */
+/** Whether an image's object belongs to an upload. */
 export function isNamedBy(uploadId: string, externalId: string): boolean {
   return externalId.includes(endOf(uploadId));
 }
 
 /**
- * The external id of an image. It ends with a digest of the upload id: no other upload writes to this key, so everything
- * there can be removed with its upload.
+ * Returns the external id of an image. It ends with a digest of the upload id. No other upload writes to this key, so
+ * everything below it can be removed together with its upload.
  *
- * @throws ImageError `provider-refused` if it is no valid name of a file
+ * @throws ImageError `provider-refused` if it is not a valid file name
  */
 export function externalIdOf(provider: string, { uploadId, imageId, imageName, format }: NamedImage): string {
   const name = `${imageName}-${imageId}${endOf(uploadId)}${formatRow(format).extension}`;
@@ -40,9 +42,9 @@ export function externalIdOf(provider: string, { uploadId, imageId, imageName, f
   return name;
 }
 
-/** The keys of the objects of one provider. */
+/** Object keys of one provider. */
 export class S3Keys {
-  /** Empty, or with a slash at its end: the objects of prefix `ab` are not those of prefix `a`. */
+  /** Prefix of all keys. Empty, or with a trailing slash, so that prefix `ab` and prefix `a` stay apart. */
   readonly prefix: string;
 
   constructor(prefix = '') {
@@ -57,17 +59,17 @@ export class S3Keys {
     return `${this.prefix}${externalId}.json`;
   }
 
-  /** Beginning of the keys of attestations. Lists of images do not contain them, because of the slash. */
+  /** Returns the key prefix of attestations. Lists of images do not contain them, because of the slash. */
   attestations(externalId: string): string {
     return `${this.prefix}${externalId}.d/`;
   }
 
-  /** The manifest of the image that was built last. */
+  /** Returns the manifest key of the latest build. */
   latest(imageName: string, format: ImageFormat): string {
     return this.manifest(`${imageName}-latest.${formatRow(format).extension}`);
   }
 
-  /** Records of unfinished uploads. */
+  /** Key prefix of the records of unfinished uploads. */
   get records(): string {
     return `${this.prefix}.nodepool-builder/`;
   }
@@ -76,7 +78,7 @@ export class S3Keys {
     return `${this.records}${encodeURIComponent(uploadId)}.json`;
   }
 
-  /** The image that a key is the manifest of; undefined for other keys. */
+  /** Returns the image that a manifest key belongs to; undefined for other keys. */
   externalId(key: string): string | undefined {
     return MANIFEST_END.test(key) ? key.slice(this.prefix.length, -'.json'.length) : undefined;
   }

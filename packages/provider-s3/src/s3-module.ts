@@ -8,7 +8,11 @@ export const S3_MODULE: ProviderModule<typeof S3_SETTINGS, undefined> = {
   settings: S3_SETTINGS,
   *check({ 'bucket-name': bucket }) {
     if (bucket !== undefined) return;
-    yield { pointer: '', reason: 'lacks the key "bucket-name"', remedy: 'name the bucket for the images' };
+    yield {
+      pointer: '',
+      reason: 'lacks the key "bucket-name"',
+      remedy: 'set it to the bucket for the images',
+    };
   },
   images: {
     open: (entry, services) => new S3Provider({ entry, ...services }),

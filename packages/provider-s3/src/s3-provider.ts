@@ -30,15 +30,15 @@ import { type StoredImage, StoredImages } from './stored-images.ts';
 export interface S3ProviderOptions extends StoreOptions, CloudImagesOptions<S3Entry> {}
 
 /**
- * A provider that keeps images in a bucket, as the provider `directory` does in a directory. An image is the object
- * `<image-name>-<image-id>-<digest of the upload id>.<extension>` (which is its external id), `<that>.json` is its manifest,
- * and `<image-name>-latest.<extension>.json` has the manifest and the key of the one that was built last.
+ * A provider that stores images in a bucket, in the same layout as the provider `directory`. An image is the object
+ * `<image-name>-<image-id>-<digest of the upload id>.<extension>`, which is its external id. Its manifest is `<external
+ * id>.json`. The object `<image-name>-latest.<extension>.json` contains the manifest and the key of the latest build.
  *
- * Attestations of an image are objects below `<that>.d/`, and are removed with it.
+ * Attestations of an image are objects below `<external id>.d/`, and are removed together with the image.
  *
- * The manifest is written after the object, and only an object with a manifest is an image. Objects without our metadata or
- * our manifest are never touched. No operation needs conditional requests, which many object stores do not know: no two
- * uploads have a common key, and a pointer is checked after it was written.
+ * The manifest is written after the object, and only an object with a manifest is an image. Objects without our
+ * metadata or our manifest are never changed. No operation needs conditional requests, which many object stores do not
+ * support: uploads never share a key, and a pointer is checked after it was written.
  */
 export class S3Provider extends CloudImages<S3Entry, StoredImage | undefined> {
   readonly #options: S3ProviderOptions;
@@ -82,7 +82,7 @@ export class S3Provider extends CloudImages<S3Entry, StoredImage | undefined> {
     const { request, signal } = running;
     const { uploadId, imageName, file, shared = false } = request;
     const externalId = externalIdOf(this.name, { ...request, format: file.format });
-    // A finished image stays, and so does that of a shared upload, which others may be making.
+    // Keep a finished image, and a shared upload, which other processes may be finishing.
     running.cleanUp = async (cleanup) => (shared ? undefined : this.#uploads.remove(uploadId, cleanup));
     await this.#latest.read(imageName, file.format, signal);
     await this.#uploads.make(running, externalId);
@@ -91,7 +91,7 @@ export class S3Provider extends CloudImages<S3Entry, StoredImage | undefined> {
     return { externalId, ...(stored && { reported: { 's3-etag': stored.etag.replaceAll('"', '') } }) };
   }
 
-  /** The pointer moves first, and the manifest goes last: a second call finishes the work. */
+  /** Moves the pointer first and removes the manifest last, so that a second call can finish the work. */
   protected async removeImage(
     { externalId, native }: CloudImage<StoredImage | undefined>,
     signal: AbortSignal,
@@ -101,7 +101,7 @@ export class S3Provider extends CloudImages<S3Entry, StoredImage | undefined> {
     await this.#latest.point(imageName, format, signal, externalId);
     await this.#uploads.removeObject(externalId, uploadId, signal);
     await this.#store.remove(this.#keys.manifest(externalId), signal);
-    await this.#latest.point(imageName, format, signal); // another process may have moved it back
+    await this.#latest.point(imageName, format, signal); // Another process may have moved the pointer back.
   }
 
   protected override async removeUpload(uploadId: string, signal: AbortSignal): Promise<void> {
@@ -142,7 +142,7 @@ export class S3Provider extends CloudImages<S3Entry, StoredImage | undefined> {
     for (const { name } of documents) checkAttestationName(name);
     const { 'upload-id': uploadId } = await this.#existing(externalId, signalOf(options));
     await this.inTurn(uploadId, options, async (signal) => {
-      await this.#existing(externalId, signal); // an earlier operation may have deleted it
+      await this.#existing(externalId, signal); // An earlier operation may have deleted the image.
       await this.#uploads.attestations.write(externalId, documents, signal);
     });
   }
@@ -162,7 +162,7 @@ export class S3Provider extends CloudImages<S3Entry, StoredImage | undefined> {
     this.#store.close();
   }
 
-  /** The manifest of an image. @throws CloudError, ImageError `image-not-found` */
+  /** Reads the manifest of an image. @throws CloudError, ImageError `image-not-found` */
   async #existing(externalId: string, signal: AbortSignal): Promise<DirectoryManifest> {
     const manifest = (await this.getImage(externalId, signal))?.native?.manifest;
     if (manifest === undefined) throw noImage(this.#store.bucket, externalId);

@@ -5,13 +5,13 @@ const TEXT = { type: 'string', minLength: 1 } as const;
 /** Keys of an entry of `providers` with `type: s3`. */
 export const S3_SETTINGS = {
   type: 'object',
-  description: 'images in an object store with the interface of S3: AWS, Ceph, MinIO, Swift',
+  description: 'images in an S3-compatible object store: AWS, Ceph, MinIO, Swift',
   properties: {
     'bucket-name': { ...TEXT, description: 'Bucket for the images. It must exist.' },
     prefix: {
       ...TEXT,
       description:
-        'Begin of the keys of all objects, such as `images/`. A slash is added if it is missing. Default: none.',
+        'Prefix of all object keys, such as `images/`. A slash is added if it is missing. Default: none.',
     },
     endpoint: {
       ...TEXT,
@@ -27,19 +27,20 @@ export const S3_SETTINGS = {
     },
     'shared-credentials-file': {
       ...TEXT,
-      description: 'File with the credentials of the profile. Default: the usual chain of the AWS SDK.',
+      description:
+        'File with the credentials of the profile. Default: the default credential chain of the AWS SDK.',
     },
     'path-style': {
       type: 'boolean',
       description:
-        'Whether the bucket is a part of the path and not of the host name. Default: yes with an `endpoint`.',
+        "Whether the bucket is part of the URL's path instead of the host name. Default: true with an `endpoint`.",
     },
     'upload-concurrency': {
       type: 'integer',
       minimum: 1,
       maximum: 128,
       default: 4,
-      description: 'Parts of an upload that travel at a time, with 16 MiB or more each.',
+      description: 'Max concurrent parts of an upload, each with at least 16 MiB.',
     },
   },
 } as const satisfies ObjectSchema;

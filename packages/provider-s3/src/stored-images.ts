@@ -7,7 +7,7 @@ import {
 import type { ObjectStore } from './object-store.ts';
 import { externalIdOf, type S3Keys } from './s3-keys.ts';
 
-/** Manifests that are read at a time. */
+/** Max concurrent reads of manifests. */
 const READS = 16;
 
 /** A manifest and its image. */
@@ -18,13 +18,13 @@ export interface StoredImage {
   readonly isWhole: boolean;
 }
 
-/** The manifests of a provider. */
+/** Manifests of a provider. */
 export class StoredImages {
   readonly #provider: string;
   readonly #store: ObjectStore;
   readonly #keys: S3Keys;
   readonly #logger: Logger;
-  /** Manifests that were read, by key and ETag; undefined for objects that are none. */
+  /** Manifests read so far, by key and ETag. Undefined for objects that are not a manifest. */
   readonly #read = new Map<string, DirectoryManifest | undefined>();
 
   constructor(provider: string, store: ObjectStore, keys: S3Keys, logger: Logger) {
@@ -34,7 +34,7 @@ export class StoredImages {
     this.#logger = logger;
   }
 
-  /** Images whose object is complete. */
+  /** Lists images whose object is complete. */
   async whole(signal: AbortSignal): Promise<readonly StoredImage[]> {
     return (await this.all(signal)).filter(({ isWhole }) => isWhole);
   }
@@ -61,7 +61,7 @@ export class StoredImages {
     return found.toSorted((one, other) => (one.externalId < other.externalId ? -1 : 1));
   }
 
-  /** The manifest of an image; undefined if there is none. An object that is not a manifest of ours is left alone. */
+  /** Reads the manifest of an image; undefined if it does not exist. An object that is not our manifest is ignored. */
   async manifest(externalId: string, signal: AbortSignal): Promise<DirectoryManifest | undefined> {
     const key = this.#keys.manifest(externalId);
     const text = await this.#store.read(key, signal);
@@ -71,10 +71,10 @@ export class StoredImages {
       const { 'upload-id': uploadId, 'image-id': imageId, 'image-name': imageName, format } = manifest;
       const named = externalIdOf(this.#provider, { uploadId, imageId, imageName, format });
       if (named === externalId) return manifest;
-      throw new DamagedRecordError(key, `it is about ${named}`);
+      throw new DamagedRecordError(key, `it belongs to ${named}`);
     } catch (error) {
       const { message } = error as Error;
-      this.#logger.warn(`provider ${this.#provider}: ${message}; it is not a manifest, and is left alone`);
+      this.#logger.warn(`provider ${this.#provider}: ${message}; it is not a manifest, and is ignored`);
       return undefined;
     }
   }

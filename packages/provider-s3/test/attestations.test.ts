@@ -70,6 +70,6 @@ test('an object that is too large for an attestation is rejected', async (t) => 
   await fixture.client.putObject({ Bucket: fixture.bucket, Key, Body: Buffer.alloc(2 ** 20 + 1) });
   await assert.rejects(
     provider.getAttestations(externalId),
-    /more than 1 MiB, and is no attestation; remove it/,
+    /more than 1 MiB, so it is not an attestation; remove it/,
   );
 });

@@ -191,7 +191,7 @@ test('the removal of an upload in S3 leaves an object that another program wrote
   double.objects.set(key, { body: Buffer.from('other'), etag: '"other"', metadata: {} });
   await open().discard('u1');
   assert.deepEqual([...double.objects.keys()], [key]);
-  assert.match(lines.join('\n'), /was not made by this software/);
+  assert.match(lines.join('\n'), /was not created by nodepool-builder/);
   await assert.rejects(open().upload(upload), { code: 'provider-refused' });
   assert.equal(String(double.objects.get(key)?.body), 'other');
 });
