@@ -2,29 +2,29 @@ import { splitTags } from '../image-filter/image-filter.ts';
 import { readImageTags, type TaggedImage } from '../image-tags.ts';
 import type { ImageCandidate, ProviderImage } from '../types.ts';
 
-/** An image in a cloud, complete or not. `Native` is the cloud's own description of it. */
+/** An image in a cloud, complete or not. `Native` is the cloud's own description. */
 export interface CloudImage<Native = unknown> extends ImageCandidate {
   readonly native: Native;
-  /** Content of our tags; undefined for an image that this software did not upload. */
+  /** Content of our tags; undefined for an image that nodepool-builder did not upload. */
   readonly tagged: TaggedImage | undefined;
   /** Whether the image has all its data. */
   readonly isComplete: boolean;
   /**
-   * Version of the image. An incomplete image whose version has changed since it was listed is not removed. Default:
-   * the status.
+   * Value that changes with the image. An incomplete image that has changed since it was listed is not removed.
+   * Default: the status.
    */
   readonly version: string;
-  /** Time of its last change, where the cloud knows it. Default: {@link createdAt}. */
+  /** Time of the last change, if the cloud knows it. Default: the creation time. */
   readonly changedAt?: Date;
-  /** Digests that the cloud reports, as {@link ProviderImage.reported}. */
+  /** Digests from the cloud, as {@link ProviderImage.reported}. */
   readonly reported?: ProviderImage['reported'];
 }
 
-/** The members of a {@link CloudImage} that do not follow from others. */
+/** Members of a {@link CloudImage} that are not derived from others. */
 type Described<Native> = Pick<CloudImage<Native>, 'externalId' | 'isComplete' | 'properties' | 'createdAt'> &
   (undefined extends Native ? unknown : Pick<CloudImage<Native>, 'native'>);
 
-/** Describes an image. Missing members are derived from the tags among the properties, or from other members. */
+/** Describes an image. Missing members are derived from the tags in its properties, or from other members. */
 export function cloudImage<Native>(
   image: Described<Native> & Partial<CloudImage<Native>>,
 ): CloudImage<Native> {
@@ -60,7 +60,7 @@ export function toCandidate({
   return candidate;
 }
 
-/** Returns the list entry of a complete image that this software uploaded; undefined for any other image. */
+/** Converts a complete image of ours for the provider's list; undefined for any other image. */
 export function toProviderImage(image: CloudImage): ProviderImage | undefined {
   const { tagged, externalId, createdAt: uploadedAt, reported } = image;
   if (tagged === undefined || !image.isComplete) return undefined;

@@ -32,10 +32,10 @@ const CLEANUP_TIME = 120_000;
 
 const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** The keys of an entry under `providers` that {@link CloudImages} reads. */
+/** Keys of an entry under `providers` that {@link CloudImages} reads. */
 export interface CloudEntry {
   readonly name: string;
-  /** Bytes a second, for all uploads together. Default: no limit. */
+  /** Max bytes per second, shared by all uploads. Default: no limit. */
   readonly 'bandwidth-limit'?: number | undefined;
 }
 
@@ -44,46 +44,47 @@ export interface CloudImagesOptions<Entry extends CloudEntry = CloudEntry> {
   readonly entry: Entry;
   /** Accepted formats, the preferred one first. */
   readonly formats: readonly ImageFormat[];
-  /** Directory for records of unfinished uploads. Absent: this process uploads nothing that needs a record. */
+  /** Directory for records of unfinished uploads. Absent if this process uploads nothing that needs a record. */
   readonly directory?: string | undefined;
   /** Default: none. */
   readonly logger?: Logger | undefined;
 }
 
-/** A claim that is running, see {@link ImageProvider.claim}. */
+/** A running claim, see {@link ImageProvider.claim}. */
 export interface CloudClaim<Request extends ClaimRequest = ClaimRequest> {
   readonly request: Request;
   /** Name in the cloud. */
   readonly name: string;
-  /** Properties of the image: its metadata, and the tags by which it is found again. */
+  /** Image properties: its metadata, and the tags that identify it. */
   readonly tags: Readonly<Record<string, string>>;
   /** Subject of messages: `provider west: upload of image debian-1`. */
   readonly subject: string;
   readonly signal: AbortSignal;
 }
 
-/** An upload that is running. */
+/** A running upload. */
 export interface CloudUpload extends CloudClaim<UploadRequest> {
   readonly onProgress: (progress: Progress) => void;
   readonly limit: BandwidthLimit | undefined;
-  /** Called after a failure. Default: removes everything of the upload. Replace it where something has to stay. */
+  /** Called after a failure. Default: removes everything of the upload. Replace it if something has to stay. */
   cleanUp: (signal: AbortSignal) => Promise<void>;
 }
 
-/** A part of an interrupted upload: an incomplete image, or what the upload keeps elsewhere. */
+/** Part of an interrupted upload: an incomplete image, or data that the upload keeps elsewhere. */
 export interface UploadPart extends Omit<PartialUpload, 'remove'> {
-  /** Removes it, unless it has changed since it was listed. Returns whether it was removed. */
+  /** Removes the part, unless it has changed since it was listed. Returns whether it was removed. */
   readonly remove: (signal: AbortSignal) => Promise<boolean>;
 }
 
 /**
- * A provider that stores images in a cloud. A subclass finds, makes and removes the images of its cloud. This class does the
- * rest:
+ * A provider that stores images in a cloud. A subclass defines how the cloud's images are found, created and removed.
+ * This class provides the rest:
  *
- * - Operations on one upload run one after the other, those on different uploads concurrently.
- * - It removes what a failed upload left. If that also fails, the error is retriable, and a later discard removes it.
- * - It removes the record of an upload once the upload is finished or discarded.
- * - It lists and deletes only images whose tags name this provider.
+ * - Operations on one upload run one after the other. Operations on different uploads run concurrently.
+ * - A failed upload is cleaned up. If the cleanup also fails, the error is retriable, and a later discard repeats the
+ *   cleanup.
+ * - The record of an upload is removed once the cloud contains nothing to clean up.
+ * - Only images with our tags are listed, and only images with the name of this provider are deleted.
  *
  * All methods throw {@link CloudError}, or the reason of the signal.
  */
@@ -97,7 +98,7 @@ export abstract class CloudImages<
   readonly formats: readonly ImageFormat[];
   protected readonly entry: Entry;
   protected readonly logger: Logger;
-  /** Whether a list may lack an image that was just made: ids that the caller knows are queried one by one then. */
+  /** Whether a list may not contain a new image yet. If true, ids that the caller knows are queried one by one. */
   protected readonly listsMayLag: boolean = false;
   protected readonly limit: BandwidthLimit | undefined;
   protected readonly records: UploadRecords<S>;
@@ -105,8 +106,9 @@ export abstract class CloudImages<
   readonly #queue = new KeyedQueue();
 
   /**
-   * @param record schema of a record of an unfinished upload. Absent: the cloud itself shows everything that an upload leaves
-   * @param companions endings of files that belong to a record
+   * @param record schema of a record of an unfinished upload. Absent if the cloud itself shows everything that an
+   * upload creates
+   * @param companions file extensions of files that belong to a record
    */
   constructor(
     { entry, formats, directory, logger = SILENT }: CloudImagesOptions<Entry>,
@@ -125,9 +127,9 @@ export abstract class CloudImages<
   }
 
   /**
-   * Lists at least all images with the tags of this provider, in whatever state.
+   * Lists at least all images with the tags of this provider, in any state.
    *
-   * @param uploadId lists at least those of this upload. Default: those of all uploads
+   * @param uploadId lists at least the images of this upload. Default: the images of all uploads
    */
   protected abstract listImages(
     signal: AbortSignal,
@@ -135,9 +137,9 @@ export abstract class CloudImages<
   ): Promise<readonly CloudImage<Native>[]>;
 
   /**
-   * Finds one image, whoever made it; undefined if it does not exist. Default: one of {@link listImages}.
+   * Finds one image, whoever created it; undefined if it does not exist. Default: searches {@link listImages}.
    *
-   * @param _filter the filter that the image must pass, if any: it decides how equal values are spelled
+   * @param _filter filter of the search, if any
    */
   protected async getImage(
     externalId: string,
@@ -147,28 +149,28 @@ export abstract class CloudImages<
     return (await this.listImages(signal)).find((image) => image.externalId === externalId);
   }
 
-  /** Checks what an upload needs before it begins: after an error, there is nothing to clean up. */
+  /** Checks the conditions of an upload before it starts. Nothing is cleaned up after an error. */
   protected async checkUpload(_upload: CloudUpload): Promise<void> {}
 
   /**
-   * Makes the image of an upload, or finishes what an earlier attempt began. Writes a record before a request that creates
-   * something which no list of the cloud shows.
+   * Creates the image of an upload, or finishes an earlier attempt. Writes a record before any request that creates
+   * something which the cloud does not list.
    */
   protected abstract makeImage(upload: CloudUpload): Promise<UploadResult>;
 
-  /** Removes an image of ours, with what belongs to it. A missing one is not an error. */
+  /** Removes an image of ours with everything that belongs to it. A missing image is not an error. */
   protected abstract removeImage(image: CloudImage<Native>, signal: AbortSignal): Promise<void>;
 
   /**
-   * Removes everything of an upload: its images, complete or not, and what it left elsewhere. Default: its images.
+   * Removes everything of an upload: its images, complete or not, and its data elsewhere. Default: its images.
    *
-   * @param _image as the caller knows it
+   * @param _image image name and id, if the caller knows them
    */
   protected async removeUpload(uploadId: string, signal: AbortSignal, _image?: ImageKey): Promise<void> {
     for (const image of await this.ownImages(signal, uploadId)) await this.removeImage(image, signal);
   }
 
-  /** Images of this provider, or of one of its uploads. */
+  /** Lists images of this provider, or of one of its uploads. */
   protected async ownImages(signal: AbortSignal, uploadId?: string): Promise<CloudImage<Native>[]> {
     return (await this.listImages(signal, uploadId)).filter(
       ({ isOwn, tagged }) =>
@@ -176,7 +178,7 @@ export abstract class CloudImages<
     );
   }
 
-  /** Finds at least all images that pass a filter. Default: the complete images of this provider. */
+  /** Finds at least all images that pass a filter. Default: all complete images of this provider. */
   protected async searchImages(
     _filter: ImageFilter,
     _withRefused: boolean,
@@ -185,12 +187,15 @@ export abstract class CloudImages<
     return (await this.ownImages(signal)).filter(({ isComplete }) => isComplete);
   }
 
-  /** Turns a snapshot into the image of an upload; false if it is missing or belongs to another upload. Default: false. */
+  /**
+   * Turns a snapshot into the image of an upload. Returns false if it is missing or belongs to another upload. Default:
+   * false.
+   */
   protected async claimImage(_externalId: string, _claim: CloudClaim): Promise<boolean> {
     return false;
   }
 
-  /** Lists what interrupted uploads left. Default: the incomplete images of this provider. */
+  /** Lists the parts of interrupted uploads. Default: the incomplete images of this provider. */
   protected async listParts(signal: AbortSignal): Promise<readonly UploadPart[]> {
     const images = (await this.ownImages(signal)).filter(({ isComplete }) => !isComplete);
     return images.flatMap((image) => this.partOf(image) ?? []);
@@ -333,7 +338,7 @@ export abstract class CloudImages<
         `${subject}: the cleanup after its failure failed and will be repeated: ${String(failure)}`,
         { error: failure },
       );
-      // After an abort, the upload stays on record anyway.
+      // After an abort, the upload stays on record in any case.
       if (signal.aborted) return error;
       if (!(error instanceof CloudError)) {
         const reason = `${error instanceof Error ? error.message : String(error)}; its cleanup also failed`;

@@ -4,8 +4,8 @@ import { safeName } from '../repository/state-directory.ts';
 import type { SettingsOf, SettingsSchema } from '../settings-schema.ts';
 
 /**
- * Records of a provider's unfinished uploads on this host, one for each upload id. A record is written before the
- * request that creates something in the cloud, so that any later process finds what a killed process left.
+ * Records of a provider's unfinished uploads on this host, one per upload id. Each record is written before the request
+ * that creates something in the cloud, so that any later process can clean up after a killed one.
  */
 export class UploadRecords<const S extends SettingsSchema> {
   readonly #provider: string;
@@ -13,7 +13,7 @@ export class UploadRecords<const S extends SettingsSchema> {
 
   /**
    * @param path directory of the records, created with the first one; undefined in a process that uploads nothing
-   * @param companions suffixes of files that belong to a record, such as `.blocks`
+   * @param companions file extensions of files that belong to a record, such as `.blocks`
    */
   constructor(provider: string, path: string | undefined, schema: S, companions: readonly string[] = []) {
     this.#provider = provider;
@@ -40,12 +40,12 @@ export class UploadRecords<const S extends SettingsSchema> {
     await this.#directory?.remove(safeName(uploadId));
   }
 
-  /** Path of a record's companion file. */
+  /** Returns the path of a file that belongs to a record. */
   file(uploadId: string, ending: string): string {
     return this.required.#directory?.file(safeName(uploadId), ending) ?? '';
   }
 
-  /** Returns these records. @throws CloudError `bad-request` in a process without records, which may not upload */
+  /** Returns these records. @throws CloudError `bad-request` in a process without records, which must not upload */
   get required(): this {
     if (this.#directory !== undefined) return this;
     throw cloudError('bad-request', `provider ${this.#provider}`, 'this program cannot upload images');
