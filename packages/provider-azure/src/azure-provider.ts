@@ -87,7 +87,7 @@ export class AzureProvider extends CloudImages<AzureEntry, StoredImage, typeof R
   protected override async checkUpload(upload: CloudUpload): Promise<void> {
     const { architecture } = planImage(this.entry, upload);
     if (architecture !== 'Arm64' || this.entry['gallery-name'] !== undefined) return;
-    throw cloudError('bad-request', upload.subject, 'a managed image cannot be of Arm64; set gallery-name');
+    throw cloudError('bad-request', upload.subject, 'a managed image cannot be Arm64; set gallery-name');
   }
 
   protected async makeImage(running: CloudUpload): Promise<UploadResult> {

@@ -105,7 +105,7 @@ export function googleError(subject: string, error: unknown, credentials: string
   const number = typeof code === 'number' ? (GRPC[code] ?? code) : Number(code) || 0;
   const known = codeOf(REASONS, reasons);
   if (number === 0 && known === undefined) return noResponse(subject, error);
-  if (number === 401) return refused(subject, `${credentials} are refused: ${message}`);
+  if (number === 401) return refused(subject, `${credentials} were rejected: ${message}`);
   const byStatus = codeOfStatus(number);
   const meant = number === 403 || number === 429 || number === 0 ? (known ?? byStatus) : byStatus;
   return cloudError(meant, subject, message, { cause: error, ...remedyFor(reasons, PROTECTIONS) });

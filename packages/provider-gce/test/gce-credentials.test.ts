@@ -19,7 +19,7 @@ function refused(reason: RegExp, remedy: RegExp): (error: unknown) => true {
   return (error) => {
     assert.ok(error instanceof CloudError);
     assert.deepEqual([error.code, error.retriable], ['auth-failed', false]);
-    assert.match(error.message, /^provider ci: \w+: the credentials ".*credentials\.json" are refused: /);
+    assert.match(error.message, /^provider ci: \w+: the credentials ".*credentials\.json" were rejected: /);
     assert.match(error.message, reason);
     assert.match(error.message, remedy);
     const all = inspect(error, { depth: 20 });

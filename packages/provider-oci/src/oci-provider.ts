@@ -73,7 +73,7 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
 
   protected override async checkUpload({ request }: CloudUpload): Promise<void> {
     const tag = tagOf(request);
-    if (request.imageId === 'latest') checkImageName(this.name, tag, 'is the tag of the latest image');
+    if (request.imageId === 'latest') checkImageName(this.name, tag, 'is the tag of the latest build');
     if (TAG.test(tag)) return;
     const rule = 'must begin with a letter, a digit or "_", and have at most 128 of these, "." and "-"';
     checkImageName(this.name, tag, rule);

@@ -116,7 +116,7 @@ export class OpenStackProvider extends CloudImages<CloudEntry, GlanceImage> {
   }
 
   protected async makeImage(running: CloudUpload): Promise<UploadResult> {
-    running.cleanUp = async () => {}; // each attempt cleans up
+    running.cleanUp = async () => {}; // Each attempt cleans up after itself.
     const { request, subject: name, signal } = running;
     const { images, method, vendor } = await this.#cloud.open();
     const { logger, uploadTimeout: timeout = 3600, stallTimeout = 300 } = this.#options;

@@ -83,8 +83,8 @@ export interface UploadPart extends Omit<PartialUpload, 'remove'> {
  * - Operations on one upload run one after the other. Operations on different uploads run concurrently.
  * - A failed upload is cleaned up. If the cleanup also fails, the error is retriable, and a later discard repeats the
  *   cleanup.
- * - The record of an upload is removed once the cloud contains nothing to clean up.
- * - Only images with our tags are listed, and only images with the name of this provider are deleted.
+ * - The record of an upload is removed once the upload is finished or discarded.
+ * - Only images whose tags contain the name of this provider are listed and deleted.
  *
  * All methods throw {@link CloudError}, or the reason of the signal.
  */
@@ -139,7 +139,7 @@ export abstract class CloudImages<
   /**
    * Finds one image, whoever created it; undefined if it does not exist. Default: searches {@link listImages}.
    *
-   * @param _filter filter of the search, if any
+   * @param _filter filter that the image must pass, if any: the result uses its spelling of equal values
    */
   protected async getImage(
     externalId: string,

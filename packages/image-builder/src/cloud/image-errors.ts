@@ -2,19 +2,19 @@ import { type CloudError, cloudError } from '../cloud-error.ts';
 import { ImageError } from '../errors.ts';
 import { imageIdFault } from '../image-id.ts';
 
-/** Error for the deletion of an image that a provider did not upload. */
+/** Creates the error for the deletion of an image that a provider did not upload. */
 export function notOurs(provider: string, externalId: string): CloudError {
-  const reason = `${externalId} was not uploaded by this provider, and is not deleted`;
+  const reason = `${externalId} was not uploaded by this provider, and cannot be deleted`;
   return cloudError('not-ours', `provider ${provider}`, reason);
 }
 
-/** Error for an external id without an image. @param place `cloud west` */
+/** Creates the error for an external id without an image. @param place subject of the message: `cloud west` */
 export function noImage(place: string, externalId: string): ImageError {
   const id = JSON.stringify(externalId);
   return new ImageError('image-not-found', `${place} has no image ${id}; list shows the existing ids`);
 }
 
-/** Refuses external ids that would lead out of their directory. @throws ImageError `image-not-found` */
+/** Rejects external ids that would lead out of their directory. @throws ImageError `image-not-found` */
 export function checkExternalId(externalId: string): void {
   const fault = imageIdFault(externalId);
   if (fault === undefined) return;
@@ -23,9 +23,9 @@ export function checkExternalId(externalId: string): void {
 }
 
 /**
- * Refuses the name that an image would have in a provider.
+ * Rejects an invalid name of an image in a provider.
  *
- * @param reason follows the name: `contains a "/"`. Default: the reason why it cannot be a file's name, if there is one
+ * @param reason follows the name: `contains a "/"`. Default: why the name is not a valid file name; undefined if it is
  * @throws ImageError `provider-refused`
  */
 export function checkImageName(provider: string, name: string, reason = imageIdFault(name)): void {

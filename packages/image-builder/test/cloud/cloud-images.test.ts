@@ -148,7 +148,7 @@ test('another provider’s image is neither listed nor deleted', async (t) => {
   await assert.rejects(provider.delete(externalId), {
     code: 'not-ours',
     message:
-      'provider cloud: u1 was not uploaded by this provider, and is not deleted; delete it by hand if nobody needs it',
+      'provider cloud: u1 was not uploaded by this provider, and cannot be deleted; delete it by hand if nobody needs it',
   });
   assert.equal(images.size, 1);
 });
