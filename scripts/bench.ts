@@ -1,9 +1,10 @@
 /**
- * Measures the performance that the project promises: `npm run bench -- [--write | --profile] [PART...]`, and the same for
- * `bench:build`, `bench:gearman`, `bench:upload`, `bench:download`, `bench:manager` and `bench:web`. Prints a table of
- * results; --write puts it into the suite's page, in place of the last one; --profile says where each
- * program spent its time, and leaves V8's profiles, which Chrome's developer tools show as flame graphs. Fails if a part cannot run,
- * after the others have, but not if a bar is missed: bars depend on the machine, and the table shows missed ones.
+ * Measures the performance that the project promises: `npm run bench -- [--write | --profile] [PART...]`, and the same
+ * for `bench:build`, `bench:gearman`, `bench:upload`, `bench:download`, `bench:manager` and `bench:web`. Prints a table
+ * of results. --write puts the table into the suite's page, where it replaces the previous one. --profile shows where
+ * each program spent its time, and keeps V8's profiles, which Chrome's developer tools show as flame graphs. Fails
+ * after all parts have run if one of them could not run. A missed bar is not a failure, because bars depend on the
+ * machine; the table shows it.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { delimiter, resolve } from 'node:path';
@@ -37,10 +38,11 @@ try {
   const [name = '', ...parts] = positionals;
   const suite = SUITES[name];
   if (suite === undefined)
-    throw new Error(`there is no suite "${name}"; there are ${Object.keys(SUITES).join(', ')}`);
+    throw new Error(`no suite "${name}"; choose one of: ${Object.keys(SUITES).join(', ')}`);
   if (options.write && options.profile)
-    throw new Error('--profile slows programs down: it does not go with --write');
-  if (options.write && parts.length > 0) throw new Error('--write needs all parts: the page has one table');
+    throw new Error('--profile slows programs down and cannot be combined with --write');
+  if (options.write && parts.length > 0)
+    throw new Error('--write needs all parts, because the page has one table');
   if (options.profile) await recordProfiles(PROFILES, process.env);
   await bench(name, suite, parts, options.write);
   if (options.profile) console.log(`\n${await profileTables(PROFILES)}\n\nThe profiles are in ${PROFILES}.`);
@@ -51,7 +53,7 @@ try {
 }
 
 async function bench(name: string, suite: Suite, parts: readonly string[], write: boolean): Promise<void> {
-  if (write) replaceResults(await readFile(suite.page, 'utf8'), name, ''); // fails at once if there is no place
+  if (write) replaceResults(await readFile(suite.page, 'utf8'), name, ''); // Fails early if the page does not contain the suite.
   const chosen = parts.length === 0 ? suite.benchmarks : parts.map((part) => benchmarkOf(suite, part));
   const measurements = await runParts(chosen, runOne, reportFailure, interrupted.signal);
   // A chart shows the figures of all candidates; the table has the comparisons.
@@ -72,7 +74,7 @@ function reportFailure(name: string, error: unknown): void {
 function benchmarkOf({ benchmarks }: Suite, part: string): Benchmark {
   const benchmark = benchmarks.find(({ name }) => name === part);
   if (benchmark !== undefined) return benchmark;
-  throw new Error(`there is no part "${part}"; there are ${benchmarks.map(({ name }) => name).join(', ')}`);
+  throw new Error(`no part "${part}"; choose one of: ${benchmarks.map(({ name }) => name).join(', ')}`);
 }
 
 /** Runs a benchmark, then closes everything that it opened, even after a failure. */

@@ -12,8 +12,8 @@ export interface DebianProxy extends AsyncDisposable {
 }
 
 /**
- * Starts a proxy that fetches Debian's packages from the mirror in this machine's apt configuration, which may be the
- * only one that it reaches. Builds use Debian's own host names, and images keep them.
+ * Starts a proxy that fetches Debian packages from the mirror in this machine's apt configuration, which may be the
+ * only reachable one. Builds use Debian's own host names, and images keep them.
  */
 export async function startDebianProxy(): Promise<DebianProxy> {
   const mirror = await debianMirror();
@@ -38,7 +38,7 @@ function forward(request: IncomingMessage, response: ServerResponse, mirror: Deb
   const get = url.startsWith('https:') ? getHttps : getHttp;
   const upstream = get(url, { headers }, (found) => {
     response.writeHead(found.statusCode ?? 502, found.headers);
-    pipeline(found, response, () => {}); // either side may end early
+    pipeline(found, response, () => {}); // Either side may end early.
   });
   upstream.on('error', ({ message }) => response.writeHead(502).end(message));
 }

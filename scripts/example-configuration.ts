@@ -14,19 +14,19 @@ const PATHS = new Set([
   'directory',
 ]);
 
-/** Values of this machine that replace those of a template. */
+/** Settings of this machine that replace values in a template. */
 export interface ExampleMachine {
   /** Port of the embedded job server on loopback. */
   readonly port: number;
-  /** The command that writes the file, named in its first line. */
+  /** Command that writes the file, named in its first line. */
   readonly command: string;
 }
 
 /**
- * The `nodepool.yaml` of an example for this machine. Its paths are absolute, so that it can be used from anywhere.
+ * Returns the `nodepool.yaml` of an example for this machine. Its paths are absolute, so it works from any directory.
  *
- * @param templateFile - absolute path of the template: its relative paths count from there
- * @param replaced - keys that differ from those of the template
+ * @param templateFile - absolute path of the template: its relative paths are resolved against its directory
+ * @param replaced - keys that differ from the template
  */
 export function exampleConfiguration(
   template: string,

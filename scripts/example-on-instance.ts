@@ -1,7 +1,7 @@
 /**
  * Builds an image on a running machine, from end to end: `npm run example:on-instance`. nodepool-builder boots the
- * Debian image of the quickstart under QEMU, sets it up over SSH, captures it and uploads it; then the image is booted
- * to show its changes. Exits with 0 only if every step happened.
+ * Debian image of the quickstart under QEMU, sets it up over SSH, captures it and uploads it. The image is then booted
+ * to show its changes. Exits with 0 only if every step succeeded.
  */
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ const base = join(data, 'base');
 const images = join(data, 'images');
 const served = join(data, 'served');
 
-/** Prints the changes of the setup and of the step, which only the customised image has. */
+/** Command that prints the changes from setup and step, which only the customised image contains. */
 const LOOK = 'cat /etc/image-name /etc/motd && id -un zuul';
 const CHANGE = 'debian-node\nA node for zuul, made on a running machine\nzuul\n';
 
@@ -43,15 +43,15 @@ async function example(session: Session): Promise<void> {
     for (const command of ['image-status', 'image-list']) await session.show(command);
   });
   const left = await remains();
-  if (left.length > 0) throw new Error(`something was left behind:\n${left.join('\n')}`);
-  session.tell('no machine is left, and nothing of its disk');
+  if (left.length > 0) throw new Error(`the example left behind:\n${left.join('\n')}`);
+  session.tell('no machine is left, and no file of its disk');
   const uploaded = join(served, 'debian-node-latest.qcow2');
   await show(session, uploaded);
   session.step('Done');
   session.tell(`The customised image is ${session.shown(uploaded)}.`);
 }
 
-/** Remaining machines and their records. */
+/** Returns remaining machines and their records. */
 async function remains(): Promise<string[]> {
   const workspace = join(images, '.nodepool-builder');
   const directories = (await readdir(workspace)).filter((name) => /^(?:qemu-|instances$)/.test(name));
@@ -62,7 +62,7 @@ async function remains(): Promise<string[]> {
 }
 
 async function show(session: Session, image: string): Promise<void> {
-  session.step('Booting the customised image; waiting until it answers over SSH: up to a minute');
+  session.step('Booting the customised image; waiting until SSH responds: up to a minute');
   const options = { image, kernel: join(base, 'vmlinuz'), initrd: join(base, 'initrd'), directory: data };
   session.tell(`root@${session.shown(image)}: ${LOOK}`);
   const said = await runInImage({ ...options, signal: session.signal }, LOOK);

@@ -2,13 +2,13 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type ListenOptions } from 'node:net';
 
-/** Linux assigns the ports from 32,768 on itself, also to outgoing connections. */
+/** Linux itself assigns ports from 32,768, also to outgoing connections. */
 const PORTS = { first: 10_000, end: 32_768 };
 
 /**
- * Reserves a free port of loopback until this process ends, for a program that cannot listen on port 0 and say where it
- * listens. The reservation is a socket in Linux's abstract namespace: no other process of this project gets the port,
- * even while the program is down.
+ * Reserves a free loopback port until this process ends, for a program that cannot listen on port 0 and report its
+ * port. The reservation is a socket in Linux's abstract namespace. No other process of this project gets the port, even
+ * while the program is down.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
@@ -22,7 +22,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** A server that does not keep the process alive; undefined if the address is in use. */
+/** Opens a server that does not keep the process alive; undefined if the address is in use. */
 async function listen(options: ListenOptions): Promise<ReturnType<typeof createServer> | undefined> {
   const server = createServer().unref();
   try {

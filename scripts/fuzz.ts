@@ -1,8 +1,8 @@
 /**
- * Throws hostile packets at gearman-node: `npm run fuzz -- [--packets N] [--seed N] [--target NAME]`.
+ * Sends hostile packets to gearman-node: `npm run fuzz -- [--packets N] [--seed N] [--target NAME]`.
  *
- * The seed is a random one, and printed, unless it is given. Ends with 1, and a small session that shows it, at
- * the first fault.
+ * The seed is random unless given, and is printed. At the first error, exits with 1 and prints a small session that
+ * reproduces it.
  */
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';
@@ -29,9 +29,7 @@ try {
 async function fuzzAll(packets: number, seed: number, only: string | undefined): Promise<void> {
   const targets = FUZZ_TARGETS.filter(({ name }) => only === undefined || name === only);
   if (targets.length === 0) {
-    throw new Error(
-      `there is no target "${only}"; there are ${FUZZ_TARGETS.map(({ name }) => name).join(', ')}`,
-    );
+    throw new Error(`no target "${only}"; choose one of: ${FUZZ_TARGETS.map(({ name }) => name).join(', ')}`);
   }
   console.log(`seed ${seed}`);
   for (const target of targets) {

@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { COLUMNS, runInTerminal } from './quickstart/terminal.ts';
 
 /**
- * Longest time without output, in milliseconds. Signs of life come every few seconds, so that no reader waits for more
- * than ten; where tests run beside the example, as in CI, they come later.
+ * Max time without output, in milliseconds. Progress lines appear every few seconds, so that no reader waits longer
+ * than ten. They are delayed if tests run alongside the example, as in CI.
  */
 const SILENCE = 20_000;
 
@@ -31,7 +31,7 @@ const faults = [
   ...(isStyled === withoutColour ? [withoutColour ? 'NO_COLOR has no effect' : 'there are no colours'] : []),
   ...seen.lines
     .filter((line) => line.includes(`${CHECKOUT}/`) || /\bjob H:/.test(line))
-    .map((line) => `this line has inner terms: ${line}`),
+    .map((line) => `this line contains internal terms: ${line}`),
 ];
 const longest = `the longest silence took ${(silence.time / 1000).toFixed(1)} s`;
 console.log(`in-terminal: the widest line has ${widest.length} of ${COLUMNS} columns; ${longest}`);

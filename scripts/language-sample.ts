@@ -3,9 +3,9 @@
  *
  *     npm run language-sample -- [--count 100] [--seed N] comments|messages|documents|titles
  *
- * `comments` draws from the comments in the packages' sources, `messages` from log lines and the parts of error messages
- * there, `documents` from the sentences of all Markdown pages except changelogs, and `titles` from the titles of tests,
- * without their suites. The seed is printed; the same seed draws the same texts from the same commit.
+ * `comments` draws from comments, log lines and error messages in the packages' sources. `documents` draws from the
+ * sentences of all Markdown pages except changelogs. The seed is printed; the same seed draws the same texts from the
+ * same commit.
  */
 import { randomInt } from 'node:crypto';
 import { glob, readFile } from 'node:fs/promises';
@@ -52,7 +52,7 @@ if (read === undefined || positionals.length !== 1) {
   console.log(`${drawn.length} of ${texts.length} texts, --seed ${seed}`);
 }
 
-/** Reads the comments in the sources. */
+/** Reads the comments and messages of the sources. */
 async function comments(): Promise<Text[]> {
   const texts: Text[] = [];
   for (const file of await files('packages/*/src/**/*.ts')) {

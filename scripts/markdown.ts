@@ -1,4 +1,4 @@
-/** A table in Markdown. */
+/** Returns a Markdown table. */
 export function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
   return [header, header.map(() => '---'), ...rows]
     .map((cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`)
@@ -6,13 +6,13 @@ export function markdownTable(header: readonly string[], rows: readonly (readonl
 }
 
 /**
- * Returns a page with other text between two of its lines.
+ * Returns a page with the text between two of its lines replaced.
  *
- * @throws Error if the page lacks one of the lines
+ * @throws Error if the page does not contain one of the lines
  */
 export function replaceSection(page: string, begin: string, end: string, text: string): string {
   const from = page.indexOf(begin);
   const to = page.indexOf(end, from);
-  if (from === -1 || to === -1) throw new Error(`the page has no "${begin}" with "${end}" after it`);
+  if (from === -1 || to === -1) throw new Error(`the page does not contain "${begin}" followed by "${end}"`);
   return `${page.slice(0, from + begin.length)}\n${text}\n${page.slice(to)}`;
 }

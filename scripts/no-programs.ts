@@ -1,4 +1,4 @@
-/** Loaded into the process of the unit tests: a test that starts a program fails. */
+/** Preloaded into the unit test process. Makes a test fail if it starts a program. */
 import childProcess, { ChildProcess } from 'node:child_process';
 import { syncBuiltinESMExports } from 'node:module';
 
@@ -9,7 +9,7 @@ const refuse = (program: string | { readonly file: string }): never => {
   );
 };
 
-// All asynchronous functions use this method, which the types of Node leave out.
+// All asynchronous functions use this method, which Node's types omit.
 Object.assign(ChildProcess.prototype, { spawn: refuse });
 Object.assign(childProcess, { spawnSync: refuse, execSync: refuse, execFileSync: refuse });
 syncBuiltinESMExports();

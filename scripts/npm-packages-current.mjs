@@ -1,5 +1,5 @@
-// Exit status 0 if node_modules holds what package-lock.json names. Written for any Node: it runs before the project's
-// own is installed. It compares contents, not times, because git and npm change times.
+// Exits with 0 if node_modules matches package-lock.json. Runs on any Node, because the project's own is not installed
+// yet. It compares contents instead of times, because git and npm change times.
 import { readFileSync } from 'node:fs';
 
 const packagesOf = (file) => JSON.parse(readFileSync(file, 'utf8')).packages;

@@ -1,8 +1,9 @@
 /**
  * Runs the main job from end to end, on real input: `npm run quickstart`. Starts `nodepool-builder --all-in-one`, which
- * builds a Debian image and uploads it to two providers by itself; then removes the image from its configuration, so
- * that the daemon deletes it everywhere; and verifies each step. Exits with 0 only if every step happened. A copy of the
- * image stays, with a program that boots it; with --login it is booted at the end, and logged in to.
+ * builds a Debian image and uploads it to two providers by itself. Then removes the image from the configuration, so
+ * that the daemon deletes it everywhere. Verifies each step, and exits with 0 only if every step succeeded. A copy of
+ * the image remains, with a program that boots it. With --login, the image is booted at the end, and the login is
+ * tested.
  */
 import { execFile } from 'node:child_process';
 import { link, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -24,14 +25,14 @@ const data = join(root, 'quickstart-data');
 const images = join(data, 'images');
 const served = join(data, 'served');
 const state = join(data, 'state');
-/** A copy of the uploaded image for the user: nodepool-builder deletes everything at the end. */
+/** Copy of the uploaded image for the user, because nodepool-builder deletes everything at the end. */
 const kept = join(data, 'debian.qcow2');
 const bootProgram = join(data, 'boot-debian');
 
-/** The providers of the configuration that take the image. */
+/** Providers of the configuration that receive the image. */
 const PROVIDERS = ['local', 'local-raw'];
 
-/** The keys of an entry of `image-list --json` that are read here. */
+/** Keys of an `image-list --json` entry that are read here. */
 interface ListedUpload {
   readonly 'image-id': string;
   readonly 'external-id': string;
@@ -50,7 +51,7 @@ async function quickstart(session: Session): Promise<void> {
   await requireSpace(data);
   await using proxy = await startDebianProxy();
   const port = await freePort();
-  // Remains of an earlier run; only downloads are kept.
+  // Removes files of an earlier run, except downloads.
   for (const left of [served, state, kept]) await rm(left, { recursive: true, force: true });
   await mkdir(served);
   const settings = { port, proxy: proxy.url, cacheDirectory: join(data, 'cache') };
@@ -78,7 +79,7 @@ async function quickstart(session: Session): Promise<void> {
   session.tell(`Boot it:\n\n    ${session.shown(bootProgram)}`);
 }
 
-/** Boots the image as the user is told to, and logs in. */
+/** Boots the image as the printed instructions say, and logs in. */
 async function showLogin(session: Session): Promise<void> {
   session.step('Booting the image under QEMU without KVM; waiting for its login: about a minute');
   const console: string[] = [];
@@ -112,7 +113,7 @@ async function buildAndUpload(session: Session): Promise<readonly ListedUpload[]
   return uploads;
 }
 
-/** Verifies that the image is a Debian and the same in all providers. Resolves with the image-id. */
+/** Verifies that the image is a Debian and the same in all providers. Resolves with the image id. */
 async function compare(session: Session, uploads: readonly ListedUpload[]): Promise<string> {
   session.step('Comparing the image with both uploads');
   const [{ 'image-id': imageId } = { 'image-id': '' }] = uploads;
@@ -123,18 +124,18 @@ async function compare(session: Session, uploads: readonly ListedUpload[]): Prom
     const format = extname(externalId).slice(1);
     const file = session.shown(uploaded);
     const { stdout: info } = await promisify(execFile)('qemu-img', ['info', file], { cwd: root });
-    // Its name, format and sizes come first.
+    // The name, format and sizes come first.
     for (const line of info.split('\n', 4)) session.tell(line);
-    // Fails if the two differ.
+    // Fails if they differ.
     await promisify(execFile)('qemu-img', ['compare', '-f', 'raw', '-F', format, raw, uploaded]);
-    session.success('its content is that of the image (qemu-img compare)');
+    session.success('its content equals the image (qemu-img compare)');
     if (format === extname(kept).slice(1)) await link(uploaded, kept);
   }
   await writeBootProgram(data, raw);
   return imageId;
 }
 
-/** Waits until the manager has deleted the image in the providers and on disk, with its records. */
+/** Waits until the manager has deleted the image from the providers and from disk, with its records. */
 async function seeDeleted(session: Session, admin: Admin, imageId: string): Promise<void> {
   const functions = [`image-upload:${imageId}`, `image-delete:${imageId}`];
   await notOffered(session, admin, functions);
@@ -153,7 +154,7 @@ async function seeDeleted(session: Session, admin: Admin, imageId: string): Prom
   session.success('dib-image-list and image-list are empty, and no builder offers the image');
 }
 
-/** Waits until none of the functions has a worker. */
+/** Waits until no worker offers any of the functions. */
 async function notOffered(session: Session, admin: Admin, names: readonly string[]): Promise<void> {
   const held = await session.until(
     async () => {

@@ -1,4 +1,7 @@
-/** Writes the pictures of docs/status-page.md: `npm run screenshots`. Runs as a test, which ends what it has started. */
+/**
+ * Writes the pictures of docs/status-page.md: `npm run screenshots`. Runs as a test, which stops everything that it
+ * started.
+ */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -9,7 +12,7 @@ import { startWebSite, TOKEN } from '../test/fixtures/web-site.ts';
 
 const DIRECTORY = join(import.meta.dirname, '../docs/images');
 
-/** A build that runs for minutes, and writes what diskimage-builder would. */
+/** A build that takes minutes, with output like diskimage-builder's. */
 const SLOW = `
 for step in root.d extra-data.d pre-install.d install.d; do
   printf '\\033[1;34m2026-11-23 05:00:00.000 | Running hooks in %s\\033[0m\\n' "$step"
@@ -66,7 +69,7 @@ test('pictures of the status page', async (t) => {
   await page.waitForFunction("document.querySelector('#log').textContent.includes('install.d/12')");
   await page.type('#search', 'warning');
   await page.keyboard.down('Shift');
-  await page.keyboard.press('Enter'); // the last match
+  await page.keyboard.press('Enter'); // Selects the last match.
   await page.keyboard.up('Shift');
   await page.waitForFunction("document.querySelector('#found').textContent.includes('found')");
   await picture(page, 'build-dark', 'dark', 1000);

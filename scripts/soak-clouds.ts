@@ -1,8 +1,8 @@
 /**
- * Shows that no image is lost or doubled in any kind of cloud: `npm run soak:clouds -- [--images N] [CLOUD...]`. Uploads
- * images to a double of each cloud, over a real gearmand, while one request in ten fails, the builder is killed every
- * few seconds, and gearmand twice; then everything in the clouds is counted. Prints figures; exits with 1 unless each
- * image exists exactly once, and nothing else.
+ * Shows that no image is lost or duplicated in any kind of cloud: `npm run soak:clouds -- [--images N] [CLOUD...]`.
+ * Uploads images to a double of each cloud, over a real gearmand, while one request in ten fails, the builder is killed
+ * every few seconds, and gearmand twice. Then counts everything in the clouds. Prints figures, and exits with 1 unless
+ * each image exists exactly once and nothing else exists.
  */
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

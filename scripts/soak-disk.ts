@@ -1,8 +1,8 @@
 /**
- * Shows that disks and clocks lose no image: `npm run soak:disk -- [--minutes N]`. A daemon builds and uploads to two
- * directory providers and a real Glance while it is killed and stopped, its disks are filled and frozen, and its clock is
- * shifted; then everything is counted. Prints figures; exits with 1 if anything differs from the records, or if an
- * incomplete image was ever offered. It mounts loop devices, and so needs root.
+ * Shows that disk and clock errors lose no image: `npm run soak:disk -- [--minutes N]`. A daemon builds and uploads to
+ * two directory providers and a real Glance while it is killed and stopped, its disks are filled and frozen, and its
+ * clock is shifted. Then everything is counted. Prints figures, and exits with 1 if anything differs from the records,
+ * or if an incomplete image was ever offered. Requires root, because it mounts loop devices.
  */
 import { type DiskSoakProgress, soakDisk } from '../test/soak-disk/soak-disk.ts';
 import { printNowAndThen, runSoak } from './soak/run-soak.ts';

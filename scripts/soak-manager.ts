@@ -1,8 +1,8 @@
 /**
  * Shows that the manager ends with exactly the wanted images: `npm run soak:manager -- [--images N] [--providers N]
- * [--generations N]`. Everything is built and uploaded several times over, against doubles of builders and clouds,
- * while one call in ten fails and two builders and two managers are killed every few seconds. Prints figures; exits
- * with 1 if the result differs, or if a provider ever lost its last good image.
+ * [--generations N]`. Everything is built and uploaded several times, against doubles of builders and clouds, while one
+ * call in ten fails and two builders and two managers are killed every few seconds. Prints figures, and exits with 1 if
+ * the result differs, or if a provider ever lost its last good image.
  */
 import { type ManagerSoakProgress, soakManager } from '../test/soak-manager/soak-manager.ts';
 import { printNowAndThen, runSoak } from './soak/run-soak.ts';

@@ -1,7 +1,7 @@
 /**
- * Shows that no orphaned machine is left: `npm run soak:on-instance -- [--kills N] [--seed N]`. A builder is killed at
- * random moments while it makes images on machines under QEMU, and restarted. Prints each kill; exits with 1 if a
- * process, an overlay or a record is left, or if a job that came again fails.
+ * Shows that no orphaned machine is left: `npm run soak:on-instance -- [--kills N] [--seed N]`. A builder that creates
+ * images on machines under QEMU is killed at random moments and restarted. Prints each kill, and exits with 1 if a
+ * process, an overlay or a record is left, or if a resubmitted job fails.
  */
 import { type InstanceKill, soakOnInstance } from '../test/soak-on-instance/soak-on-instance.ts';
 import { runSoak } from './soak/run-soak.ts';
@@ -9,7 +9,7 @@ import { runSoak } from './soak/run-soak.ts';
 await runSoak(
   'soak:on-instance',
   { kills: 20, seed: 1 },
-  'after each kill no QEMU, overlay, half-made image or record was left, and each job that came again ended well',
+  'after each kill no QEMU, overlay, partial image or record was left, and each resubmitted job succeeded',
   async ({ numbers, signal }) => {
     await soakOnInstance(numbers, (kill) => console.log(`  ${describe(kill)}`), signal);
     return [];
@@ -18,7 +18,7 @@ await runSoak(
 
 function describe({ phase, milliseconds, found = 'forgotten', comesAgain, settled }: InstanceKill): string {
   const moment = `killed ${seconds(milliseconds)} s after it began to be ${phase} (ledger: ${found})`;
-  const end = comesAgain ? 'the job came again and was done' : 'nothing was left';
+  const end = comesAgain ? 'the resubmitted job succeeded' : 'nothing was left';
   return `${moment}: ${end} ${seconds(settled)} s after the restart`;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Shows that no image is lost or doubled: `npm run soak -- [--images N]`. Uploads images to three projects of a real
- * Glance, over a real gearmand, while the builder is killed every few seconds and gearmand twice; then the images are
- * counted. Prints figures; exits with 1 unless each image exists exactly once.
+ * Shows that no image is lost or duplicated: `npm run soak -- [--images N]`. Uploads images to three projects of a real
+ * Glance, over a real gearmand, while the builder is killed every few seconds and gearmand twice. Then counts the
+ * images. Prints figures, and exits with 1 unless each image exists exactly once.
  */
 import { openStackClouds } from '../test/soak/openstack-clouds.ts';
 import { soak } from '../test/soak/soak.ts';

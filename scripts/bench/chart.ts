@@ -8,10 +8,10 @@ const TITLE = 40;
 const LEFT = 300;
 const RIGHT = 700;
 
-/** Prefixes of the names of this project's own bars. */
+/** Name prefixes of this project's own bars. */
 const OWN = '@nodepool-builder/';
 
-/** Draws bars with their spread as an SVG image, one group below the other. */
+/** Draws bars with their spread as an SVG image, with the groups stacked vertically. */
 export function barChart(figures: readonly Figure[]): string {
   const groups = Map.groupBy(figures, ({ group }) => group);
   const parts: string[] = [];

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { markdownTable } from '../markdown.ts';
 
-/** Rows below this part of the busy time are left out. */
+/** Rows below this share of the busy time are omitted. */
 const SMALLEST_PART = 0.02;
 
 /**
@@ -42,7 +42,7 @@ function profileTable(program: string, places: ReadonlyMap<string, number>): str
   return markdownTable([`${program}, busy for ${(busy / 1e6).toFixed(1)} s`, 'of that'], rows);
 }
 
-/** Adds the self time of each place, in microseconds. */
+/** Adds up the self time of each place, in microseconds. */
 function addSelfTimes(
   { nodes, samples = [], timeDeltas = [] }: Profiler.Profile,
   places: Map<string, number>,
@@ -54,7 +54,7 @@ function addSelfTimes(
   }
 }
 
-/** The package or module of a frame, or the function of Node.js; undefined while nothing runs. */
+/** Returns the package or module of a frame, or the Node.js function; undefined while nothing runs. */
 function placeOf({ functionName, url }: Profiler.ProfileNode['callFrame']): string | undefined {
   if (functionName === '(idle)' || functionName === '(root)') return undefined;
   if (functionName === '(garbage collector)') return 'garbage collection';

@@ -1,11 +1,11 @@
 import type { Benchmark, Measurement } from '../../test/benchmarks/benchmark.ts';
 
 /**
- * Runs the parts of a suite, one after the other. A part that cannot run has a row that says so; what the others measure
- * is kept.
+ * Runs the parts of a suite one after the other. A part that fails gets an error row; the results of the other parts
+ * are kept.
  *
  * @param run runs one part
- * @param report is called with the name of a part that failed, and with its error
+ * @param report called with the name and the error of a part that failed
  * @throws the signal's reason
  */
 export async function runParts(

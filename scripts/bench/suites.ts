@@ -32,18 +32,18 @@ import { statusPage } from '../../test/benchmarks/web/status-page.ts';
 /** Benchmarks that run together and share a table. */
 export interface Suite {
   readonly benchmarks: readonly Benchmark[];
-  /** The page that holds the results. */
+  /** Page with the results. */
   readonly page: string;
-  /** The chart beside it, for a suite whose measurements have figures. */
+  /** Chart next to the page, for a suite whose measurements have figures. */
   readonly chart?: string;
 }
 
 const DOCS = join(import.meta.dirname, '../../docs');
 
-/** The page of all suites but the fleet's. */
+/** Page of all suites except the fleet's. */
 const PAGE = join(DOCS, 'benchmarks.md');
 
-/** All suites, by the name that scripts/bench.ts takes. */
+/** All suites, by the name that scripts/bench.ts accepts. */
 export const SUITES: Readonly<Record<string, Suite>> = {
   builder: {
     benchmarks: [commands, startUp, appearance, removal, memory, roundTrips],

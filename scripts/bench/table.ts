@@ -2,8 +2,8 @@ import type { Measurement } from '../../test/benchmarks/benchmark.ts';
 import { markdownTable, replaceSection } from '../markdown.ts';
 
 /**
- * Returns the measurements as a table in Markdown. Consecutive rows with the same words before a colon are a group: a row of
- * its own has these words.
+ * Returns the measurements as a Markdown table. Consecutive rows with the same words before a colon form a group under
+ * a row with these words.
  */
 export function resultTable(measurements: readonly Measurement[]): string {
   const parts = measurements.map(({ what }) => {
@@ -22,9 +22,9 @@ export function resultTable(measurements: readonly Measurement[]): string {
 }
 
 /**
- * Returns a page with `results` in place of the last ones of a suite.
+ * Returns a page in which `results` replace the previous results of a suite.
  *
- * @throws Error if the page has no place for them
+ * @throws Error if the page does not contain the suite
  */
 export function replaceResults(page: string, suite: string, results: string): string {
   return replaceSection(

@@ -29,7 +29,7 @@ const BUILDER_PAGES: Readonly<Record<string, string>> = {
   'on-instance': 'on-instance.md',
 };
 
-/** The keys of nodepool.yaml: common keys in configuration.md, those of a type on the page of that type. */
+/** Returns the keys of nodepool.yaml: common keys in configuration.md, keys of a type on the page of that type. */
 export function configurationSections(modules: Modules): GeneratedSection[] {
   const { properties = {}, required = [] } = configurationSchema(modules);
   const providers = [...modules.providers.values()];
@@ -79,18 +79,18 @@ export function configurationSections(modules: Modules): GeneratedSection[] {
 function pageOf(type: string): string {
   const page = PROVIDER_PAGES[type];
   if (page === undefined)
-    throw new Error(`provider "${type}" has no page in docs/; name one in PROVIDER_PAGES`);
+    throw new Error(`provider "${type}" has no page in docs/; add it to PROVIDER_PAGES`);
   return page;
 }
 
-/** A list without keys of its items. */
+/** Returns a list schema without these keys of its items. */
 function without(list: SettingsSchema, ...keys: readonly Properties[]): SettingsSchema {
   const entries = Object.entries(list.items?.properties ?? {});
   const left = entries.filter(([key]) => !keys.some((properties) => Object.hasOwn(properties, key)));
   return { ...list, items: { ...list.items, properties: Object.fromEntries(left) } };
 }
 
-/** A mapping without the keys that mean the same in another one. */
+/** Returns a mapping schema without the keys that mean the same in another mapping. */
 function differing(mapping: SettingsSchema = {}, other: SettingsSchema = {}): SettingsSchema {
   const entries = Object.entries(mapping.properties ?? {});
   const own = entries.filter(([key, schema]) => !isDeepStrictEqual(schema, other.properties?.[key]));
@@ -105,9 +105,9 @@ interface Place {
 }
 
 /**
- * The keys of a mapping as Markdown: a table, then a section with a heading for each mapping within it.
+ * Returns the keys of a mapping as Markdown: a table, then a section with a heading for each nested mapping.
  *
- * @param written tables by the keys in them: a mapping with the same keys refers to the earlier table
+ * @param written tables by their keys: a mapping with the same keys links to the earlier table
  */
 function tables(page: string, path: string, schema: SettingsSchema, written: Map<string, Place>): string {
   const { properties = {}, required = [] } = schema;
@@ -130,7 +130,7 @@ function tables(page: string, path: string, schema: SettingsSchema, written: Map
   return [markdownTable(['key', 'type (default)', 'meaning'], rows), ...within].join('\n\n');
 }
 
-/** Link from a page to a table, by the anchor that GitHub makes of its heading. */
+/** Returns a link from a page to a table, by the anchor that GitHub generates from its heading. */
 function linkTo({ page, name }: Place, from: string): string {
   return `[\`${name}\`](${page === from ? '' : page}#${name.replaceAll(/[^\w-]/g, '')})`;
 }

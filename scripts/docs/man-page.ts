@@ -3,7 +3,7 @@ import type { EXIT_CODES } from '../../packages/nodepool-builder/src/terms/exit-
 
 type Command = Awaited<ReturnType<typeof createProgram>>;
 
-/** The manual page nodepool-builder(1), in the macros of man(7), from the definitions of the commands. */
+/** Generates the manual page nodepool-builder(1), in man(7) macros, from the definitions of the commands. */
 export function manPage(program: Command, exitCodes: typeof EXIT_CODES): string {
   const help = program.createHelp();
   const commands = help.visibleCommands(program).filter((command) => command.name() !== 'help');
@@ -20,7 +20,7 @@ export function manPage(program: Command, exitCodes: typeof EXIT_CODES): string 
     '.fi',
     '.SH DESCRIPTION',
     prose(program.description()),
-    'Without a command, it does what \\fBserve\\fR does, and takes the options of it.',
+    'Without a command, it runs \\fBserve\\fR and accepts the same options.',
     'An option may stand before or after a command.',
     ...[...groups].flatMap(([heading, members]) => [
       `.SH ${quoted(heading.toUpperCase())}`,
@@ -38,7 +38,7 @@ export function manPage(program: Command, exitCodes: typeof EXIT_CODES): string 
     'If it is set, messages, tables and help have no colours.',
     '.TP',
     '.B FORCE_COLOR',
-    'With the value 1, they have colours in a pipe, too.',
+    'With the value 1, output to a pipe also has colours.',
     '.SH FILES',
     '.TP',
     '.I /etc/nodepool/nodepool.yaml',
@@ -70,7 +70,7 @@ function operandEntry(operand: Command['registeredArguments'][number]): readonly
   return ['.TP', `.I ${literal(operand.name())}`, prose(sentence(operand.description))];
 }
 
-/** The text after the options in the help of a command, line by line. */
+/** Returns the text after the options in a command's help, line by line. */
 function notesOf(command: Command): readonly string[] {
   let text = '';
   command.configureOutput({ writeOut: (part) => (text += part), getOutHasColors: () => false });
@@ -79,14 +79,14 @@ function notesOf(command: Command): readonly string[] {
   return notes === '' ? [] : ['.PP', '.nf', ...notes.split('\n').map(literal), '.fi'];
 }
 
-/** Text that groff fills; its hyphens stay. */
+/** Text that groff fills, with its hyphens unchanged. */
 function prose(text: string): string {
   return escaped(
     text.replaceAll(/(?<!\w)--?(?=\w)/g, (dashes) => dashes.replaceAll('-', '\u0000')),
   ).replaceAll('\u0000', '\\-');
 }
 
-/** Text in which each hyphen is a minus, as one types it. */
+/** Text in which each hyphen is a minus sign, as typed on a keyboard. */
 function literal(text: string): string {
   return escaped(text).replaceAll('-', '\\-');
 }
@@ -95,7 +95,7 @@ function quoted(text: string): string {
   return `"${literal(text).replaceAll('"', '\\(dq')}"`;
 }
 
-/** A line that does not begin with a request. */
+/** Escapes a line that would begin with a request. */
 function escaped(text: string): string {
   return text.replaceAll('\\', '\\e').replace(/^[.']/, '\\&$&');
 }

@@ -2,7 +2,7 @@ import type { OUTPUTS } from '../../packages/nodepool-builder/src/commands/outpu
 import type { RecordSchema } from '../../packages/nodepool-builder/src/terms/record-schema.ts';
 import { markdownTable } from '../markdown.ts';
 
-/** Table of the commands with `--json`, each with the JSON Schema that describes its keys, as Markdown. */
+/** Returns the table of commands with `--json` as Markdown, each with the JSON Schema of its output. */
 export function outputTables(outputs: typeof OUTPUTS): string {
   const rows = Object.entries(outputs).map(([name, { command, isList, record }]) => {
     const file = `schemas/${name}.schema.json`;
@@ -15,7 +15,7 @@ export function outputTables(outputs: typeof OUTPUTS): string {
   return markdownTable(['command, and its schema', 'keys'], rows);
 }
 
-/** Table of the keys of a record. */
+/** Returns the table of a record's keys. */
 export function recordTable({ properties }: RecordSchema): string {
   const rows = Object.entries(properties).map(([key, schema]) => [
     `\`${key}\``,

@@ -1,7 +1,7 @@
 import type { PACKETS } from '@nodepool-builder/gearman-node';
 import { markdownTable } from '../markdown.ts';
 
-/** Packet types as Markdown: a row for each, in the order of their numbers. */
+/** Returns the packet types as Markdown, one row each, by number. */
 export function packetTable(packets: typeof PACKETS): string {
   const rows = Object.entries(packets)
     .toSorted(([, a], [, b]) => a.number - b.number)

@@ -1,19 +1,19 @@
 /** Arguments of `npm run fresh-machine`. */
 export interface CommandLine {
-  /** As an ordinary user with sudo, not as root. */
+  /** Run commands as an ordinary user with sudo, not as root. */
   readonly user: boolean;
-  /** Code name of the machine's Debian. Default: the release of this machine. */
+  /** Code name of the machine's Debian. Default: this machine's release. */
   readonly suite?: string;
   readonly commands: readonly (readonly string[])[];
 }
 
-/** The commands of the README. */
+/** Commands from the README. */
 const README_COMMANDS: CommandLine['commands'] = [
   ['npm', 'run', 'quickstart'],
   ['npm', 'test'],
 ];
 
-/** Reads the arguments. Options end where the command begins: the command has options of its own. */
+/** Parses the arguments. Options end where the command begins, because the command has its own options. */
 export function parseCommandLine(args: readonly string[]): CommandLine {
   const [first, ...others] = args;
   if (first === '--user') return { ...parseCommandLine(others), user: true };

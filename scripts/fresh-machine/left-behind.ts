@@ -9,8 +9,8 @@ import { promisify } from 'node:util';
 const SETTLE_TIMEOUT = 5_000;
 
 /**
- * Paths where apt leaves packages and logs, where set-up disables services of packages, and where Debian's e2fsprogs,
- * skopeo and systemd-analyze keep notes.
+ * Paths that may change: apt keeps packages and logs there, setup disables package services, and Debian's e2fsprogs,
+ * skopeo and systemd-analyze keep state.
  */
 const SYSTEM_PATHS = [
   'var/cache/apt',
@@ -29,7 +29,7 @@ interface Process {
   readonly command: string;
 }
 
-/** Polls until the answer is empty or time is up; resolves with the last answer. */
+/** Polls until the result is empty or time is up. Resolves with the last result. */
 export async function settled(ask: () => readonly string[]): Promise<readonly string[]> {
   for (const end = Date.now() + SETTLE_TIMEOUT; ; await delay(50)) {
     const answer = ask();
@@ -37,7 +37,7 @@ export async function settled(ask: () => readonly string[]): Promise<readonly st
   }
 }
 
-/** The descendants of a process below its children. */
+/** Returns the descendants of a process below its children. */
 export function grandchildrenOf(pid: number): string[] {
   const processes = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -51,7 +51,7 @@ export function grandchildrenOf(pid: number): string[] {
     .map(({ pid: id, command }) => `process ${id}: ${command}`);
 }
 
-/** The mounts that a process sees, without the root and the kernel's own file systems. */
+/** Returns the mounts that a process sees, without the root and the kernel's own file systems. */
 export function mountsOf(pid: number): string[] {
   return readFileSync(`/proc/${pid}/mountinfo`, 'utf8')
     .split('\n')
@@ -61,7 +61,7 @@ export function mountsOf(pid: number): string[] {
 }
 
 /**
- * Detaches the loop devices of files below a directory that is the root of a machine: they would outlive its namespaces.
+ * Detaches loop devices of files below the root directory of a machine, because they would outlive its namespaces.
  *
  * @returns a line for each
  */
@@ -81,12 +81,12 @@ export async function detachLoopDevicesOf(root: string): Promise<string[]> {
 }
 
 /**
- * Finds the files of a machine that were made or changed since a time, and the empty directories that were made. Where
- * Debian packages were installed since, their files do not count.
+ * Finds files of a machine that were created or changed since a time, and empty directories that were created. Ignores
+ * files of Debian packages that were installed since.
  *
- * @param root - the directory that is the machine's root
- * @param began - in milliseconds since the epoch
- * @param ignored - paths in the machine below which everything may change
+ * @param root - root directory of the machine
+ * @param began - time in milliseconds since the epoch
+ * @param ignored - paths in the machine whose content may change
  */
 export async function newFiles(root: string, began: number, ignored: readonly string[]): Promise<string[]> {
   const history = await lstat(join(root, 'var/log/apt/history.log')).catch(() => undefined);
@@ -107,13 +107,13 @@ export async function newFiles(root: string, began: number, ignored: readonly st
   return lines.flat().toSorted();
 }
 
-/** Only empty directories count; otherwise their entries do. */
+/** Only empty directories are reported; otherwise their entries are. */
 async function isNewAndEmpty(directory: string, since: number): Promise<boolean> {
   const { birthtimeMs } = await lstat(directory);
   return birthtimeMs > since && (await readdir(directory)).length === 0;
 }
 
-/** Undefined if it has ended. */
+/** Undefined if the process has ended. */
 function readProcess(pid: number): Process | undefined {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');

@@ -7,25 +7,25 @@ import { run } from './run.ts';
 
 /** A Debian system in a directory, with a clone of the checkout. */
 export interface Machine {
-  /** The directory on this machine that is its root. */
+  /** Directory on this machine that is the root of the machine. */
   readonly root: string;
-  /** Commands run as an ordinary user. */
+  /** Whether commands run as an ordinary user. */
   readonly user: boolean;
-  /** The clone, as the machine sees it. */
+  /** Path of the clone inside the machine. */
   readonly checkout: string;
   /** Home of the user who runs commands. */
   readonly home: string;
-  /** The PATH of commands. */
+  /** PATH of the commands. */
   readonly path: string;
-  /** Further environment of commands. */
+  /** Further environment variables of the commands. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** The ordinary user of a machine. */
+/** Ordinary user of a machine. */
 export const USER = { name: 'builder', id: 1000 };
 
 /**
- * Copies a base system, and gives it the names of hosts and the settings of the registries.
+ * Copies a base system, and sets its host names and registry settings.
  *
  * @returns the environment of its commands
  */
@@ -40,7 +40,7 @@ export async function copyBaseSystem(
   return copyRegistrySettings(root, base);
 }
 
-/** Copies a base system, and gives it Node, npm, the settings of the registries and a clone. */
+/** Copies a base system, and adds Node, npm, the registry settings and a clone. */
 export async function prepareMachine(options: {
   readonly base: BaseSystem;
   readonly root: string;
@@ -52,7 +52,7 @@ export async function prepareMachine(options: {
   const home = user ? `/home/${USER.name}` : '/root';
   if (user) createUser(root);
   const checkout = join(home, 'nodepool-builder');
-  // The checkout may belong to another user than root.
+  // The checkout may belong to a user other than root.
   const clone = [
     '-c',
     'safe.directory=*',
@@ -69,7 +69,7 @@ export async function prepareMachine(options: {
   return { root, user, checkout, home, path: path.join(delimiter), environment: { ...settings, HOME: home } };
 }
 
-/** Copies Node and npm of this machine, as installed outside of any project. */
+/** Copies Node and npm from this machine, as installed outside any project. */
 export function copyNode(root: string): void {
   const outside = (process.env.PATH ?? '').split(delimiter).filter((path) => !path.includes('node_modules'));
   const find = (name: string): string =>
@@ -83,7 +83,7 @@ export function copyNode(root: string): void {
   cpSync(find('node'), join(local, 'bin/node'));
   chmodSync(join(local, 'bin/node'), 0o755);
   mkdirSync(join(local, 'lib/node_modules'), { recursive: true });
-  // npm-cli.js lies in bin/ of the package.
+  // npm-cli.js is in bin/ of the package.
   cpSync(dirname(dirname(find('npm'))), join(local, 'lib/node_modules/npm'), { recursive: true });
   for (const name of ['npm', 'npx']) {
     symlinkSync(`../lib/node_modules/npm/bin/${name}-cli.js`, join(local, 'bin', name));
@@ -98,7 +98,7 @@ export function copyNode(root: string): void {
   }
 }
 
-/** An ordinary user who may use sudo without a password. */
+/** Creates an ordinary user who may use sudo without a password. */
 function createUser(root: string): void {
   const { name, id } = USER;
   execFileSync('chroot', [root, 'useradd', '--create-home', '--shell=/bin/bash', `--uid=${id}`, name]);

@@ -4,29 +4,29 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { BaseSystem } from './base-system.ts';
 
-/** Settings of npm that say how registries are reached. */
+/** npm settings for reaching registries. */
 const NPM_KEYS = 'registry|proxy|https-proxy|noproxy|strict-ssl|cafile|ca(?:\\[\\])?|cert|key';
 const NPM_LINE = new RegExp(`^\\s*(?://|@[^:]+:registry\\s*=|(?:${NPM_KEYS})\\s*=)`);
 
-/** Environment variables that say how registries are reached, and those that name a file of certificates. */
+/** Environment variables for reaching registries, and variables that name a certificate file. */
 const PROXIES = ['http_proxy', 'https_proxy', 'no_proxy', 'all_proxy'].flatMap((name) => [
   name,
   name.toUpperCase(),
 ]);
 const CERTIFICATES = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'CURL_CA_BUNDLE', 'REQUESTS_CA_BUNDLE'];
 
-/** Where a machine keeps copies of files of certificates. Debian's own bundle is rewritten by its package. */
+/** Directory for copies of certificate files in a machine. Debian's package rewrites its own bundle. */
 const CERTIFICATE_DIRECTORY = '/etc/fresh-machine';
 
-/** The lines of an npmrc that say how registries are reached. */
+/** Returns the lines of an npmrc that configure access to registries. */
 export function registryLines(npmrc: string): string[] {
   return npmrc.split('\n').filter((line) => NPM_LINE.test(line));
 }
 
 /**
- * Copies this machine's settings of the registries of apt and npm to a machine.
+ * Copies this machine's apt and npm registry settings to a machine.
  *
- * @param root - the directory that is the machine's root
+ * @param root - root directory of the machine
  * @param base - the machine's Debian
  * @returns the matching environment variables
  */
@@ -48,9 +48,9 @@ export function copyRegistrySettings(root: string, base: BaseSystem): Record<str
 }
 
 /**
- * Apt sources for another suite of the same archive.
+ * Returns apt sources for another suite of the same archive.
  *
- * @param sources - content of a file of sources, in either of apt's formats
+ * @param sources - content of a sources file, in either of apt's formats
  */
 export function sourcesOfSuite(
   sources: string,
@@ -60,7 +60,7 @@ export function sourcesOfSuite(
   return sources.replaceAll(/^(?:deb|Suites:).*/gm, (line) => `${line}\n`.replaceAll(word, suite).trimEnd());
 }
 
-/** Copies sources, keys, preferences and logins, and the part of the configuration about fetching packages. */
+/** Copies sources, keys, preferences and logins, and the apt configuration for fetching packages. */
 function copyAptSettings(root: string, base: BaseSystem): void {
   for (const name of readdirSync('/etc/apt')) {
     if (name === 'apt.conf' || name === 'apt.conf.d') continue;
@@ -81,7 +81,10 @@ function copyAptSettings(root: string, base: BaseSystem): void {
   writeFileSync(join(root, 'etc/apt/apt.conf.d/90fresh-machine'), lines.join('\n') + answer);
 }
 
-/** The last setting of a key wins: the user's comes after the global one, and the environment's after both. */
+/**
+ * Copies npm settings. The last setting of a key takes precedence: user settings override global ones, and the
+ * environment overrides both.
+ */
 function copyNpmSettings(root: string, copyCertificates: (name: string, file: string) => string): void {
   const { npm_config_globalconfig: globalFile, npm_config_userconfig: userFile } = process.env;
   const files = [globalFile, userFile ?? join(homedir(), '.npmrc')];

@@ -9,11 +9,11 @@ import { type Machine, USER } from './machine.ts';
 export interface Outcome {
   readonly status: number;
   readonly standardError: string;
-  /** Lines about everything that it left behind. */
+  /** One line for everything that the command left behind. */
   readonly leftBehind: readonly string[];
 }
 
-/** Runs a command in the checkout of a machine, in namespaces of its own that end with it. */
+/** Runs a command in the checkout of a machine, in its own namespaces, which end with the command. */
 export async function runInside(machine: Machine, command: readonly string[]): Promise<Outcome> {
   console.log(`\nfresh-machine: ${command.join(' ')}`);
   const { root, environment, path, checkout, user } = machine;
@@ -27,7 +27,7 @@ export async function runInside(machine: Machine, command: readonly string[]): P
     [...namespaces, ...enter, 'setpriv', ...login, 'env', ...settings, ...command],
     {
       stdio: ['inherit', 'inherit', 'pipe', 'pipe', 'pipe'],
-      // Not as arguments: the URL of a proxy may hold a password.
+      // Not passed as arguments, because a proxy URL may contain a password.
       env: { ...environment, PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
     },
   );
@@ -39,7 +39,7 @@ export async function runInside(machine: Machine, command: readonly string[]): P
   standardError.setEncoding('utf8').on('data', (chunk: string) => {
     said += chunk;
   });
-  // unshare holds the descriptor as well: it ends without a line only if the command did not start.
+  // unshare also holds the descriptor, so it ends without a line only if the command did not start.
   const [line = ''] = (await Promise.race([once(status, 'data'), once(status, 'end')])) as [string?];
   const leftBehind = line === '' ? [] : await findLeftBehind(machine, child.pid as number, began);
   hold.end();
@@ -47,7 +47,7 @@ export async function runInside(machine: Machine, command: readonly string[]): P
   return { status: line === '' ? (code ?? 1) : Number(line), standardError: said, leftBehind };
 }
 
-/** While the first process of the namespaces, a child of `pid`, waits. */
+/** Finds what the command left behind, while the first process of the namespaces, a child of `pid`, waits. */
 async function findLeftBehind(machine: Machine, pid: number, began: number): Promise<string[]> {
   const npmCaches = ['.npm', '.cache/node-gyp'].map((name) => join(machine.home, name));
   const running = await settled(() => grandchildrenOf(pid));

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-/** Runs a program to its end, with the output of this process. */
+/** Runs a program to its end, with output to this process's output. */
 export async function run(
   program: string,
   args: readonly string[],

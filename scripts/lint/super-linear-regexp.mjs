@@ -34,7 +34,7 @@ function report(context, node, source, flags) {
   }
 }
 
-/** With the flag y, the engine tries the expression at one position only. */
+/** With the flag y, the engine tries the expression at only one position. */
 function isMovable(flags) {
   return !flags.includes('y');
 }

@@ -12,11 +12,11 @@ const ROOT = join(import.meta.dirname, '../..');
 /** The Debian image that the quickstart built. */
 const QUICKSTART_IMAGE = join(ROOT, 'quickstart-data/debian.qcow2');
 
-/** Lets the user of a config drive log in; images of an older quickstart lack it. */
+/** Program that permits the login of a config drive's user. Images from an older quickstart do not contain it. */
 const LOGIN = '/usr/local/sbin/config-drive-login';
 
 /**
- * Puts the quickstart's image into a directory as `debian.raw`, and its kernel and initial RAM disk beside it. Runs the
+ * Copies the quickstart's image into a directory as `debian.raw`, next to its kernel and initial RAM disk. Runs the
  * quickstart first if its image is missing.
  *
  * @throws Error if the quickstart fails.
@@ -33,14 +33,14 @@ export async function prepareBaseImage(session: Session, directory: string): Pro
   if (!(await unpack())) {
     session.step('Making the Debian image that is to be customised: this is the quickstart');
     await session.handOver(async () => await runQuickstart(session.signal));
-    if (!(await unpack())) throw new Error(`${QUICKSTART_IMAGE} permits no login`);
+    if (!(await unpack())) throw new Error(`${QUICKSTART_IMAGE} does not permit a login`);
   }
   await copyKernel(image, directory);
   return image;
 }
 
 async function runQuickstart(signal: AbortSignal): Promise<void> {
-  // In this process's session, so that Ctrl-C reaches it; it cleans up by itself.
+  // Runs in this process's session, so that Ctrl-C reaches it; it cleans up by itself.
   const child = spawn(process.execPath, [join(ROOT, 'scripts/quickstart.ts')], { stdio: 'inherit' });
   const stop = (): boolean => child.kill('SIGTERM');
   signal.addEventListener('abort', stop);

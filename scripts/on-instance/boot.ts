@@ -4,7 +4,7 @@ import { QemuInstanceProvider } from '@nodepool-builder/on-instance';
 import { probeSsh } from '../../packages/on-instance/src/ssh/ssh-login.ts';
 import { makeSshLogin } from '../../test/fixtures/qemu/ssh-login.ts';
 
-/** The image to boot, and how. */
+/** Image to boot, and its boot options. */
 export interface BootOptions {
   readonly image: string;
   readonly kernel: string;
@@ -14,7 +14,7 @@ export interface BootOptions {
   readonly signal: AbortSignal;
 }
 
-/** Boots an image under QEMU, runs a command line there as root over SSH, and returns what it wrote. */
+/** Boots an image under QEMU, runs a command line there as root over SSH, and returns its output. */
 export async function runInImage(
   { image, kernel, initrd, directory, signal }: BootOptions,
   command: string,

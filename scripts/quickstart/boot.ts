@@ -23,7 +23,7 @@ exec qemu-system-x86_64 -machine "accel=\${1:-kvm:tcg}" -m 1024 -smp 2 -nographi
 `;
 
 /**
- * Writes the program `boot-debian` beside the disk image `debian.qcow2`, with the kernel of the image.
+ * Writes the program `boot-debian` next to the disk image `debian.qcow2`, together with the image's kernel.
  *
  * @param raw - the same image as a raw file
  * @returns the path of the program
@@ -54,7 +54,7 @@ export async function logIn(
     signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT)]),
   });
   createInterface(qemu.stderr).on('line', onLine);
-  // The shell prints the marks; the echo of the typed line has them with a backslash.
+  // The shell prints the marks without the backslash of the echoed command line.
   const dialogue: (readonly [shown: RegExp, typed: string])[] = [
     [/login: $/, LOGIN.user],
     [/Password: $/, LOGIN.password],

@@ -2,26 +2,26 @@ import { join } from 'node:path';
 import { dump, load } from 'js-yaml';
 import { exampleConfiguration } from '../example-configuration.ts';
 
-/** Values that replace those of the template. */
+/** Values that replace those in the template. */
 interface NodepoolYaml {
   readonly diskimages: readonly { readonly 'env-vars': Readonly<Record<string, string>> }[];
   readonly providers: readonly object[];
 }
 
-/** Values of this machine for the template. */
+/** Settings of this machine for the template. */
 export interface MachineSettings {
   /** Port of the embedded job server on loopback. */
   readonly port: number;
-  /** Proxy for HTTP that fetches Debian's packages. */
+  /** HTTP proxy that fetches Debian packages. */
   readonly proxy: string;
-  /** Absolute path of a directory for lock files and the cache of diskimage-builder's Python library. */
+  /** Absolute path of a directory for the lock files and the cache of diskimage-builder's Python library. */
   readonly cacheDirectory: string;
 }
 
 /**
- * The `nodepool.yaml` of the quickstart for this machine, see {@link exampleConfiguration}.
+ * Returns the `nodepool.yaml` of the quickstart for this machine, see {@link exampleConfiguration}.
  *
- * @param templateFile - absolute path of the template: its relative paths count from there
+ * @param templateFile - absolute path of the template: its relative paths are resolved against its directory
  */
 export function quickstartConfiguration(
   template: string,
@@ -37,7 +37,7 @@ export function quickstartConfiguration(
   return exampleConfiguration(template, templateFile, machine, { diskimages });
 }
 
-/** Otherwise diskimage-builder and its Python library write below the user's home. */
+/** Redirects caches of diskimage-builder and its Python library, which otherwise write to the user's home. */
 function cacheVariables(directory: string): Readonly<Record<string, string>> {
   return {
     DIB_LOCKFILES: join(directory, 'locks'),

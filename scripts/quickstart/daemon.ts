@@ -3,18 +3,18 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Time limit for the daemon to end, in milliseconds: unmounting a large build takes a while. */
+/** Time limit for stopping the daemon, in milliseconds. Unmounting a large build takes a while. */
 const STOP_TIMEOUT = 60_000;
 
-/** How a process ended: the exit code, or the signal. */
+/** Exit code or signal that ended a process. */
 type Ending = number | NodeJS.Signals;
 
-/** How a {@link Daemon} is started. */
+/** Start options of a {@link Daemon}. */
 export interface DaemonOptions {
   readonly command: readonly [file: string, ...args: string[]];
-  /** Receives all its output. */
+  /** File that receives all output. */
   readonly logFile: string;
-  /** Called if it ends before {@link Daemon.stop} was called. */
+  /** Called if the daemon ends before {@link Daemon.stop} was called. */
   readonly onLost: (ending: Ending) => void;
 }
 
@@ -26,8 +26,8 @@ export class Daemon {
 
   constructor({ command: [file, ...args], logFile, onLost }: DaemonOptions) {
     const log = openSync(logFile, 'w');
-    // A session of its own: Ctrl-C in the terminal must reach it through stop() alone. Debian leaves the
-    // directories of fstrim and the like out of the PATH of anyone but root.
+    // A session of its own, so that Ctrl-C in the terminal only reaches it through stop(). Debian omits the directories
+    // of fstrim and similar tools from the PATH of ordinary users.
     this.#child = spawn(file, args, {
       detached: true,
       stdio: ['ignore', log, log],
@@ -40,21 +40,21 @@ export class Daemon {
     });
   }
 
-  /** Has it reload its configuration. */
+  /** Makes the daemon reload its configuration. */
   reload(): void {
     this.#child.kill('SIGHUP');
   }
 
   /**
-   * Ends the daemon and waits until it has ended.
+   * Stops the daemon and waits until it has ended.
    *
-   * @param urgently - do not wait for the jobs that run: stop them
-   * @throws Error if it does not end in time; it is killed then.
+   * @param urgently - stop running jobs instead of waiting for them
+   * @throws Error if it does not end in time and was killed.
    */
   async stop(urgently: boolean): Promise<Ending> {
     this.#stopping = true;
     this.#child.kill('SIGTERM');
-    // Any second signal makes it urgent. It differs from the first, because Linux may merge two equal signals.
+    // Any second signal stops running jobs. It differs from the first, because Linux may merge two equal signals.
     if (urgently) this.#child.kill('SIGINT');
     const ended = new AbortController();
     const timeout = delay(STOP_TIMEOUT, undefined, { signal: ended.signal }).catch(() => undefined);

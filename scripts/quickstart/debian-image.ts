@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 /**
- * Describes the version of Debian and the kernel in an image of a file system.
+ * Describes the Debian version and the kernel in a file system image.
  *
  * @throws Error if one of them is missing.
  */
@@ -14,7 +14,7 @@ export async function describeDebian(image: string): Promise<string> {
 }
 
 /**
- * Copies kernel and initial RAM disk out of an image of a file system, as `vmlinuz` and `initrd`.
+ * Copies kernel and initial RAM disk from a file system image, as `vmlinuz` and `initrd`.
  *
  * @throws Error if one of them is missing.
  */
@@ -27,7 +27,7 @@ export async function copyKernel(image: string, directory: string): Promise<void
   }
 }
 
-/** True if a file system image has a file. */
+/** Whether a file system image contains a file. */
 export async function hasFile(image: string, path: string): Promise<boolean> {
   return /^Inode: /m.test(await inFileSystem(image, `stat ${path}`));
 }
@@ -39,7 +39,7 @@ async function inBoot(image: string, prefix: string): Promise<string> {
   return found;
 }
 
-/** The output of a command of debugfs, which reads a file system without mounting it. */
+/** Returns the output of a debugfs command. debugfs reads a file system without mounting it. */
 async function inFileSystem(image: string, request: string): Promise<string> {
   const { stdout } = await promisify(execFile)('/sbin/debugfs', ['-R', request, image]);
   return stdout.trim();

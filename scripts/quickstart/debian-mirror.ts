@@ -1,4 +1,4 @@
-/** Arguments of apt-get that print what {@link debianFromApt} reads: a line for each Packages index. */
+/** apt-get arguments that print one line per Packages index, as input for {@link debianFromApt}. */
 export const INDEX_TARGETS_ARGUMENTS: readonly string[] = [
   'indextargets',
   '--format',
@@ -6,9 +6,9 @@ export const INDEX_TARGETS_ARGUMENTS: readonly string[] = [
   'Created-By: Packages',
 ];
 
-/** A Debian and where its archives are. */
+/** A Debian release and the locations of its archives. */
 export interface DebianMirror {
-  /** The code name, such as `bookworm`. */
+  /** Code name, such as `bookworm`. */
   readonly release: string;
   readonly main: string;
   readonly security: string;
@@ -22,7 +22,7 @@ const PUBLIC: DebianMirror = {
 };
 
 /**
- * Finds the Debian of this machine and its mirror in apt's configuration. What apt does not have is Debian's own.
+ * Finds this machine's Debian release and mirror in apt's configuration. Defaults to Debian's own archives.
  *
  * @param indexTargets - output of apt-get with {@link INDEX_TARGETS_ARGUMENTS}
  * @param readMirrorList - reads the file that a `mirror+file:` source names, as on Debian's cloud images
@@ -33,7 +33,7 @@ export function debianFromApt(indexTargets: string, readMirrorList: (path: strin
     .map((line) => /^(\S+) (\S+) main (Debian(?:-Security)?)$/.exec(line)?.slice(1))
     .filter((fields) => fields !== undefined)
     .map(([uri = '', codename = '', label]) => ({ uri: httpUri(uri, readMirrorList), codename, label }));
-  // Updates and the like carry the same label; their code name has a suffix.
+  // Updates and similar archives have the same label, but a suffix in their code name.
   const base = targets.find(
     ({ uri, codename, label }) => label === 'Debian' && !codename.includes('-') && uri !== undefined,
   );
@@ -43,7 +43,7 @@ export function debianFromApt(indexTargets: string, readMirrorList: (path: strin
   return { release, main, security: security ?? PUBLIC.security };
 }
 
-/** Address of a file at the mirror, if Debian's own hosts have it at `url`; otherwise `url`. */
+/** Returns the mirror's URL for a file of Debian's own hosts; other URLs are returned unchanged. */
 export function atMirror(url: string, { main, security }: DebianMirror): string {
   const [, host, archive, path = ''] =
     /^http:\/\/(deb|security)\.debian\.org\/(?:(debian|debian-security)\/)?(.*)$/.exec(url) ?? [];
@@ -51,7 +51,7 @@ export function atMirror(url: string, { main, security }: DebianMirror): string 
   return archive === 'debian' ? `${main}/${path}` : url;
 }
 
-/** A repository's address if it is reached over HTTP; undefined otherwise (`cdrom:`, `file:`). */
+/** Returns the URL of a repository that is reached over HTTP; undefined otherwise (`cdrom:`, `file:`). */
 function httpUri(uri: string, readMirrorList: (path: string) => string): string | undefined {
   const listPath = /^mirror\+file:(\/.*?)\/*$/.exec(uri)?.[1];
   const candidates = listPath === undefined ? [uri] : readMirrorList(listPath).split('\n');

@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises';
 export class GrownLog {
   readonly #path: string;
   #position = 0;
-  /** The beginning of an incomplete line. */
+  /** Beginning of an incomplete line. */
   #begun = '';
 
   constructor(path: string) {

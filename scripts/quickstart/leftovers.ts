@@ -1,14 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The ids of all processes. */
+/** Returns the ids of all processes. */
 export function processIds(): string[] {
   return readdirSync('/proc').filter((name) => /^\d+$/.test(name));
 }
 
 /**
  * Finds what work in `directory` left behind: processes that name it in their arguments or environment, mounts in it
- * and loop devices of files in it. Returns a line for each.
+ * and loop devices of files in it. Returns one line for each.
  *
  * @param ignored - ids of earlier processes
  */

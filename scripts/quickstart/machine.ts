@@ -9,7 +9,7 @@ import { type DebianMirror, debianFromApt, INDEX_TARGETS_ARGUMENTS } from './deb
 const NEEDED_BYTES = 6 * 2 ** 30;
 
 /**
- * disk-image-create calls sudo everywhere, and here in a session without a terminal.
+ * disk-image-create calls sudo, here in a session without a terminal.
  *
  * @throws Error if sudo would ask for a password.
  */
@@ -32,7 +32,7 @@ export async function requireSpace(directory: string): Promise<void> {
   );
 }
 
-/** The Debian of this machine's apt sources. */
+/** Returns the Debian release in this machine's apt sources. */
 export async function debianMirror(): Promise<DebianMirror> {
   const { stdout } = await promisify(execFile)('apt-get', INDEX_TARGETS_ARGUMENTS).catch(() => ({
     stdout: '',

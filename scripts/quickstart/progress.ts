@@ -1,4 +1,4 @@
-/** Progress from a line of the daemon's log. */
+/** Progress parsed from a line of the daemon's log. */
 export type Progress =
   /** Text for the terminal. */
   | { readonly kind: 'news'; readonly text: string }
@@ -7,12 +7,12 @@ export type Progress =
 
 const MANAGER = /^\S+ \S+ (?:INFO|WARNING|ERROR) nodepool\.manager: (.*)$/;
 
-/** A failure in the builder, which logs it for the manager in the same process. */
+/** Log line of a failure in the builder, which logs it for the manager in the same process. */
 const FAILURE = /^\S+ \S+ ERROR nodepool\.\S+: ((?:build|upload) .* failed.*)$/;
 
-/** The phases of disk-image-create that take long, as they read once they have ended. */
+/** Descriptions of the long phases of disk-image-create, shown once they have ended. */
 const PHASES: Readonly<Record<string, string>> = {
-  root: 'the base system is there',
+  root: 'the base system is installed',
   'extra-data': 'files of this machine are copied',
   'pre-install': 'the package sources are set up',
   install: 'the packages are installed',
@@ -20,7 +20,7 @@ const PHASES: Readonly<Record<string, string>> = {
   finalise: 'the image is cleaned up',
 };
 
-/** Heading of the list of script durations that disk-image-create prints at the end of each phase. */
+/** Heading of the script durations that disk-image-create prints at the end of each phase. */
 const PHASE = / nodepool\.image\.build\.\S+: .* \| dib-run-parts Target: (\S+)\.d$/;
 
 /** Undefined for a line without progress, such as most output of disk-image-create. */

@@ -9,7 +9,7 @@ import { GrownLog } from './grown-log.ts';
 import { findLeftovers, processIds } from './leftovers.ts';
 import type { Progress } from './progress.ts';
 
-/** The checkout, which is the working directory of whoever sees the paths here. */
+/** The checkout, which is the working directory of a user who sees the paths here. */
 const ROOT = join(import.meta.dirname, '../..');
 const NODEPOOL_BUILDER = join(ROOT, 'node_modules/.bin/nodepool-builder');
 
@@ -19,17 +19,17 @@ const LOOK_INTERVAL = 200;
 /** Time limit for quick steps, in milliseconds. */
 const SETTLE_TIMEOUT = 15_000;
 
-/** Longest silence on a terminal, and elsewhere, in milliseconds. */
+/** Max silence on a terminal, and elsewhere, in milliseconds. */
 const SILENCE = process.stdout.isTTY ? 1_000 : 9_000;
 
 /** Colours on a terminal, unless NO_COLOR is set. */
 const coloured = (format: Parameters<typeof styleText>[0], text: string): string =>
   styleText(format, text, { stream: process.stdout });
 
-/** Columns of the terminal, or of what takes its place. */
+/** Columns of the terminal, or of its substitute. */
 const WIDTH = Math.max(40, process.stdout.columns ?? 100);
 
-/** What a build or an upload writes, without time stamps and traces of shells, from a line of the daemon's log. */
+/** Matches a log line with output of a build or an upload, without time stamps and shell traces. */
 const OUTPUT =
   / nodepool\.(?:image|manager)\S*: (?:[\d-]+ [\d:.]+ \| (?=[^\s+])|(?![\d-]+ [\d:.]+ \| ))([^\s+].*)/;
 
@@ -66,7 +66,7 @@ export class Session {
     this.signal = this.#interrupted.signal;
   }
 
-  /** Does the work; after a failure it prints the reason, and this process exits with 1. */
+  /** Does the work. After a failure, prints the reason, and this process exits with 1. */
   static async run(options: SessionOptions, work: (session: Session) => Promise<void>): Promise<void> {
     const session = new Session(options);
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -94,17 +94,17 @@ export class Session {
     console.log(`\n${coloured('bold', `==> ${title}`)}`);
   }
 
-  /** Prints lines that fit the terminal: longer ones are broken between words. */
+  /** Prints text wrapped to the terminal's width. */
   tell(text: string): void {
     this.#print(wrapped(text, WIDTH - 4).replaceAll(/^(?=.)/gm, '    '));
   }
 
-  /** Prints that something is as it should be. */
+  /** Prints that a check succeeded. */
   success(line: string): void {
     this.tell(coloured('green', line));
   }
 
-  /** What goes on, for the signs of life. */
+  /** Sets the current activity, for progress lines. */
   goesOn(line: string): void {
     this.#lastLine = stripVTControlCharacters(line).replaceAll(`${ROOT}/`, '');
   }
@@ -115,7 +115,7 @@ export class Session {
     console.log(text);
   }
 
-  /** While something takes long: says for how long, and what goes on. On a terminal this line replaces the last one. */
+  /** Reports a long activity and its duration so far. On a terminal the line replaces the previous one. */
   #signOfLife(): void {
     if (this.#isHandedOver || performance.now() - this.#saidAt < SILENCE) return;
     this.#saidAt = performance.now();
@@ -130,7 +130,7 @@ export class Session {
     if (process.stdout.isTTY) process.stdout.write('\r\u001B[K');
   }
 
-  /** A path relative to the top of the project; one outside it unchanged. */
+  /** Returns a path relative to the top of the project; a path outside it is returned unchanged. */
   shown(argument: string): string {
     return argument.startsWith(ROOT) ? relative(ROOT, argument) : argument;
   }
@@ -138,7 +138,7 @@ export class Session {
   /**
    * Runs the daemon with `nodepool.yaml` during `work`.
    *
-   * @throws Error if it does not end well, or leaves something behind.
+   * @throws Error if it does not exit cleanly, or leaves something behind.
    */
   async serve(work: () => Promise<void>): Promise<void> {
     this.step('Starting nodepool-builder: job server, builder and manager in one process');
@@ -152,7 +152,7 @@ export class Session {
       command: [process.execPath, NODEPOOL_BUILDER, ...args],
       logFile: daemonLog,
       onLost: (ending) =>
-        this.#interrupted.abort(new Error(`the daemon ended by itself (${ending}); see ${log}`)),
+        this.#interrupted.abort(new Error(`the daemon ended unexpectedly (${ending}); see ${log}`)),
     });
     this.#daemon = daemon;
     this.#log = new GrownLog(daemonLog);
@@ -174,7 +174,7 @@ export class Session {
     this.success('no process, mount or loop device is left');
   }
 
-  /** Leaves the terminal to a program that writes to it. */
+  /** Yields the terminal to a program that writes to it. */
   async handOver<T>(work: () => Promise<T>): Promise<T> {
     this.#clearLine();
     this.#isHandedOver = true;
@@ -186,7 +186,7 @@ export class Session {
     }
   }
 
-  /** Has the daemon reload its configuration. */
+  /** Makes the daemon reload its configuration. */
   reload(): void {
     this.#daemon?.reload();
   }
@@ -204,7 +204,7 @@ export class Session {
     throw new Error(`${failure.text}; see ${this.#logs()}`);
   }
 
-  /** Prints progress until this number of uploads are ready. */
+  /** Prints progress until this many uploads are ready. */
   async uploadsReady(count: number): Promise<void> {
     for (let ready = 0; ready < count; await delay(LOOK_INTERVAL, undefined, { signal: this.signal })) {
       for (const text of await this.news()) if (/^upload .* is ready: /.test(text)) ready += 1;
@@ -217,12 +217,12 @@ export class Session {
     this.#print(await this.#run(command, '-c', this.config));
   }
 
-  /** The list that a command prints with --json. */
+  /** Returns the list that a command prints with --json. */
   async listed<T>(command: string): Promise<readonly T[]> {
     return JSON.parse(await this.#run(command, '--json', '-c', this.config)) as readonly T[];
   }
 
-  /** Polls until the answer is good or time is up; returns the last answer. */
+  /** Polls until the result is good or time is up. Returns the last result. */
   async until<T>(ask: () => T | Promise<T>, good: (answer: T) => boolean): Promise<T> {
     for (
       const end = Date.now() + SETTLE_TIMEOUT;
@@ -249,7 +249,7 @@ export class Session {
   }
 }
 
-/** A text whose lines have at most that many columns, except for words that are longer. */
+/** Wraps a text to the given number of columns. Longer words are not broken. */
 function wrapped(text: string, width: number): string {
   const words = text.split(/(?<=\S) (?=\S)/);
   const lines: string[] = [];

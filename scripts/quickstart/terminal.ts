@@ -6,8 +6,8 @@ import { stripVTControlCharacters } from 'node:util';
 export const COLUMNS = 100;
 
 /**
- * Variables by which programs decide about colours, whatever the terminal can do, or take themselves for a test: a person's
- * shell has none of them.
+ * Variables that make programs use colours regardless of the terminal, or detect a test. A person's shell has none of
+ * them.
  */
 const FOREIGN_VARIABLES: readonly string[] = [
   'CI',
@@ -17,17 +17,17 @@ const FOREIGN_VARIABLES: readonly string[] = [
   'NO_COLOR',
 ];
 
-/** What follows the escape character in a colour or another style. */
+/** Characters after the escape character of a colour or another style. */
 const STYLE = /^\[[\d;]+m/;
 
-/** What a user of a terminal saw. */
+/** Output as the user of a terminal saw it. */
 export interface Seen {
   readonly status: number | null;
-  /** Lines that stayed, without styles. */
+  /** Lines that remained on screen, without styles. */
   readonly lines: readonly string[];
-  /** The widest line, of those too that others replaced; without those of npm itself. */
+  /** Widest line, including replaced lines, but without lines of npm itself. */
   readonly widest: string;
-  /** Longest time without output, in milliseconds, and the line after it. */
+  /** Max time without output, in milliseconds, and the line after it. */
   readonly silence: { readonly time: number; readonly before: string };
   readonly isStyled: boolean;
 }
@@ -35,8 +35,8 @@ export interface Seen {
 /**
  * Runs a command in a terminal of 100 columns with colours, which script(1) opens.
  *
- * @param environment variables of the command in addition to those of this process
- * @param onLine - receives each line that stays
+ * @param environment variables of the command, in addition to those of this process
+ * @param onLine - receives each line that remains on screen
  */
 export async function runInTerminal(
   command: readonly string[],

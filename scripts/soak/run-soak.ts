@@ -7,20 +7,20 @@ const INTERVAL = 5000;
 
 /** Options of a soak. */
 export interface SoakRun<K extends string> {
-  /** Whole numbers, from `--<name> N`. */
+  /** Integers, from `--<name> N`. */
   readonly numbers: Readonly<Record<K, number>>;
-  /** The chosen parts; all of them if the command line names none. */
+  /** Selected parts; all parts if the command line names none. */
   readonly parts: readonly string[];
-  /** Aborts when the user stops it. */
+  /** Aborts when the user stops the run. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Runs a soak, which prints its figures and returns its faults. The exit code is 1 if it returns any.
+ * Runs a soak, which prints its figures and returns its errors. The exit code is 1 if it returns any.
  *
- * @param defaults its options, with their default values
- * @param allIsWell message if it returns no fault
- * @param parts names that the command line may choose from. Default: none
+ * @param defaults options with their default values
+ * @param allIsWell message if it returns no error
+ * @param parts names that the command line may select. Default: none
  */
 export async function runSoak<K extends string>(
   name: string,
@@ -57,12 +57,12 @@ export function printNowAndThen<T>(describe: (progress: T) => string): (progress
   };
 }
 
-/** A line about uploads and kills. */
+/** Formats a line about uploads and kills. */
 export function describeUploads({ done, uploads, submitted, lost, failed, ...kills }: SoakProgress): string {
   return (
     `${done} of ${uploads} uploads in ${kills.seconds.toFixed(0)} s; builder killed ${kills.builderKills} times, ` +
-    `gearmand ${kills.gearmandKills} times; ${submitted} jobs, ${lost} again as the server was lost, ` +
-    `${failed} again as they failed`
+    `gearmand ${kills.gearmandKills} times; ${submitted} jobs, ${lost} resubmitted after a lost server, ` +
+    `${failed} resubmitted after a failure`
   );
 }
 
@@ -76,7 +76,7 @@ function readCommandLine<K extends string>(
   );
   const { values, positionals } = parseArgs({ options, allowPositionals: parts.length > 0 });
   const unknown = positionals.find((name) => !parts.includes(name));
-  if (unknown !== undefined) throw new Error(`there is no "${unknown}"; there are ${parts.join(', ')}`);
+  if (unknown !== undefined) throw new Error(`no part "${unknown}"; choose one of: ${parts.join(', ')}`);
   const numbers = entries.map(([key]) => {
     const text = String(values[key]);
     if (!/^[1-9]\d*$/.test(text)) throw new Error(`--${key} takes a whole number from 1 on, not "${text}"`);

@@ -11,7 +11,7 @@ const cases = [
   ['a test that runs', "test('one', () => {})", 0, ''],
   ['a skipped test', "test.skip('one', () => {})", 1, /"one" in .* no test may be skipped/],
   ['a test marked as todo', "test.todo('one')", 1, /"one" in .* no test may be skipped/],
-  ['a file without a test', 'void test', 1, /holds no test/],
+  ['a file without a test', 'void test', 1, /contains no test/],
 ] as const;
 
 for (const [what, source, status, output] of cases) {

@@ -24,6 +24,6 @@ test('a killed builder leaves no orphaned machine, and a reassigned job succeeds
   );
   assert.ok(
     kills.some(({ comesAgain }) => comesAgain),
-    'no job came again',
+    'no job was resubmitted',
   );
 });
