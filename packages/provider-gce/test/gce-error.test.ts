@@ -10,7 +10,11 @@ test('the error for a protected Google object says how to unprotect it', () => {
       /wait until the retention expires/,
     ],
     ['objectUnderActiveHold', "Object 'b/o' is under active Temporary hold.", /release the hold/],
-    ['forbidden', 'Invalid resource usage: deletion protection is enabled.', /disable its deletion protection/],
+    [
+      'forbidden',
+      'Invalid resource usage: deletion protection is enabled.',
+      /disable its deletion protection/,
+    ],
   ] as const) {
     const refusal = Object.assign(new Error(message), { code: 403, errors: [{ reason, message }] });
     assert.match(googleError('provider gce: DeleteObject', refusal, 'the key').message, remedy);
