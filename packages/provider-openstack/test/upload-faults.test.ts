@@ -274,7 +274,7 @@ describe('the creation of an image', () => {
     glance.inject(CREATE, answersWith(413, { body }));
     await assert.rejects(
       provider.upload(request),
-      failsWith('quota-exceeded', body.message, 'ask for a larger quota'),
+      failsWith('quota-exceeded', body.message, 'request a larger quota'),
     );
     assert.deepEqual(await images(), []);
   });

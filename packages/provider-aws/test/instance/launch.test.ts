@@ -157,7 +157,7 @@ test('a failed launch in AWS reports the reason, and leaves nothing', async (t) 
     [
       'VcpuLimitExceeded',
       'You have requested more vCPU capacity',
-      /ask for a larger quota/,
+      /request a larger quota/,
       'quota-exceeded',
     ],
     ['InsufficientInstanceCapacity', 'We have no capacity', /no capacity/, 'quota-exceeded'],

@@ -101,7 +101,7 @@ describe('a token', () => {
       else
         await assert.rejects(
           sent,
-          failsWith('invalid-answer', `${expected}`, `to ${location}; name the address`),
+          failsWith('invalid-answer', `${expected}`, `to ${location}; set the URL of the service`),
         );
       assert.ok(cloud.requests.length <= 6);
       const last = cloud.requests.at(-1);
