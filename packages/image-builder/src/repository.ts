@@ -8,15 +8,13 @@ import { conversionSource, convertImage, isConvertible } from './formats/convert
 import { checkFormats, FORMAT_NAMES, type ImageFormat } from './formats.ts';
 import { type Manifest, readManifest } from './manifest.ts';
 import { portion, steadyProgress } from './progress.ts';
-import { Additions } from './repository/additions.ts';
 import { BuildCaches } from './repository/build-cache.ts';
 import { attestConversion, forgetConversion } from './repository/conversion-document.ts';
-import { emptyTrash, PendingDeletes } from './repository/deletion.ts';
+import { Additions, emptyTrash, PendingDeletes } from './repository/deletion.ts';
 import { DirectoryLock } from './repository/directory-lock.ts';
 import { ImageCatalog, type ImageCatalogListener } from './repository/image-catalog.ts';
 import { withoutStaleChecksums } from './repository/image-reader.ts';
 import { imageFileName, Layout } from './repository/layout.ts';
-import { notFound, unavailable } from './repository/missing-image.ts';
 import { describeFiles, refuseExisting } from './repository/publication.ts';
 import { recover } from './repository/recovery.ts';
 import type { BuildSite, FileOptions, ImageRepositoryEvents, Settle } from './repository/repository-types.ts';
@@ -352,4 +350,19 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
 
 function fileOf(image: Image, format: ImageFormat): ImageFile | undefined {
   return image.files.find((file) => file.format === format);
+}
+
+function notFound(imageId: string): ImageError {
+  const message = `image ${imageId} does not exist here; it was deleted, or never built here`;
+  return new ImageError('image-not-found', message);
+}
+
+/** Makes the error for an image without a file from which one of the formats can be made. */
+function unavailable(image: Image, formats: readonly ImageFormat[]): ImageError {
+  const there = image.files.map(({ format }) => format).join(', ');
+  return new ImageError(
+    'format-unavailable',
+    `image ${image.id} exists as ${there}, which cannot be converted to ${formats.join(' or ') || 'nothing'}; ` +
+      'build it in a required format',
+  );
 }

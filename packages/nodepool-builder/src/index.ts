@@ -8,6 +8,7 @@ export type {
 export type { GearmanServer } from './configuration/gearman-server.ts';
 export { type LoadedConfiguration, type LoadOptions, loadConfiguration } from './configuration/load.ts';
 export { type Module, Modules } from './configuration/modules.ts';
-export { NodepoolBuilder, type NodepoolBuilderOptions } from './daemon/nodepool-builder.ts';
+export type { NodepoolBuilderOptions } from './daemon/builder-parts.ts';
+export { NodepoolBuilder } from './daemon/nodepool-builder.ts';
 export { ModuleError } from './terms/module-error.ts';
 export { ConfigurationError, formatDiagnostic, type LocatedDiagnostic } from './yaml/diagnostic.ts';

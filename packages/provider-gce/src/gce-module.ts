@@ -1,7 +1,32 @@
 import type { ProviderModule } from '@nodepool-builder/image-builder';
-import { CLOUD_IMAGE_KEYS } from './cloud-image-keys.ts';
+import {
+  type CloudImageEntry,
+  type CloudImageKeys,
+  combineFilters,
+  type FilterEntry,
+} from '@nodepool-builder/image-builder/module-kit';
 import { GceProvider } from './gce-provider.ts';
 import { GCE_SETTINGS } from './gce-settings.ts';
+
+const TEXT = { type: ['string', 'number', 'null'] } as const;
+
+/** Keys with which nodepool's driver chooses an image. Without `image-project`, it is one of the own project. */
+export const CLOUD_IMAGE_KEYS: CloudImageKeys = {
+  properties: {
+    'image-family': { ...TEXT, description: 'Family of the image. The newest build of it wins.' },
+    'image-project': { ...TEXT, description: "Project of the image. Default: the provider's project." },
+  },
+  filters: (image) =>
+    combineFilters(
+      image['image-filters'] ?? [],
+      filterFor('property:family', image['image-family']),
+      filterFor('owner', image['image-project']),
+    ),
+};
+
+function filterFor(name: string, value: CloudImageEntry[string]): readonly FilterEntry[] {
+  return typeof value === 'string' || typeof value === 'number' ? [{ name, values: [String(value)] }] : [];
+}
 
 /** `type: gce`: images in Compute Engine. */
 export const GCE_MODULE: ProviderModule<typeof GCE_SETTINGS, undefined> = {

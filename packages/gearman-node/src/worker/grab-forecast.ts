@@ -1,3 +1,10 @@
+/** The packets that grab a job, each with its fallback for servers that do not support it. */
+export const GRAB_PACKETS = {
+  GRAB_JOB_ALL: 'GRAB_JOB_UNIQ',
+  GRAB_JOB_UNIQ: 'GRAB_JOB',
+  GRAB_JOB: undefined,
+} as const;
+
 /** Number of consecutive lone jobs after which the next job is also expected to be alone. */
 const LIKELY = 4;
 

@@ -5,15 +5,15 @@ import type { Packet } from '../codec/packet.ts';
 import { tooLarge } from '../codec/packet-size.ts';
 import { Connection } from '../connection/connection.ts';
 import { ReplyTimer } from '../connection/reply-timer.ts';
-import { ConnectionError, type GearmanError, JobFailure, ProtocolError, ServerError } from '../errors.ts';
+import { ConnectionError, type GearmanError, ProtocolError, ServerError } from '../errors.ts';
 import type { PacketName } from '../packets.ts';
 import { Abilities, MANY } from './abilities.ts';
 import { EchoConfirmation } from './echo-confirmation.ts';
-import { GrabForecast } from './grab-forecast.ts';
+import { GRAB_PACKETS, GrabForecast } from './grab-forecast.ts';
 import { BATCH, type RegistrationPacket, RegistrationQueue } from './registration-queue.ts';
 import { SpinGuard } from './spin-guard.ts';
 import type { ServerContext, WorkerContext } from './worker-context.ts';
-import { handlerOf, timeoutOf, type WorkerFunction } from './worker-function.ts';
+import { handlerOf, notOffered, timeoutOf, type WorkerFunction } from './worker-function.ts';
 import {
   AssignedJob,
   type JobConnection,
@@ -28,13 +28,6 @@ const NOT_OF_A_GRAB: ReadonlySet<string> = new Set(['JOB_NOT_FOUND', 'ACCESS_DEN
 
 /** Interval of grabs while asleep, in milliseconds, because servers do not send a NOOP for every job. */
 const GRAB_INTERVAL = 30_000;
-
-/** The packets that grab a job, each with its fallback for servers that do not support it. */
-const GRAB_PACKETS = {
-  GRAB_JOB_ALL: 'GRAB_JOB_UNIQ',
-  GRAB_JOB_UNIQ: 'GRAB_JOB',
-  GRAB_JOB: undefined,
-} as const;
 
 /**
  * A worker's side of one connection: registered functions, outstanding grabs, and assigned jobs. It ends with the
@@ -401,7 +394,3 @@ export class WorkerConnection {
     for (let grab = 0; grab < unanswered; grab += 1) this.#context.slots.give();
   }
 }
-
-const notOffered: JobHandler = (job) => {
-  throw new JobFailure(`this worker does not offer ${job.function}`);
-};

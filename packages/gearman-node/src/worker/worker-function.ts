@@ -1,4 +1,5 @@
 import { checkNames, MAX_TIMER_DELAY, refuse } from '../argument-checks.ts';
+import { JobFailure } from '../errors.ts';
 import type { JobHandler } from './worker-job.ts';
 
 /** A function with a time limit. */
@@ -37,3 +38,8 @@ export function handlerOf(declared: WorkerFunction): JobHandler {
 export function timeoutOf(declared: WorkerFunction): number | undefined {
   return typeof declared === 'function' ? undefined : declared.timeout;
 }
+
+/** Handler of a function that a server assigns although the worker does not offer it. */
+export const notOffered: JobHandler = (job) => {
+  throw new JobFailure(`this worker does not offer ${job.function}`);
+};

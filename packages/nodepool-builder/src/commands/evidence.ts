@@ -1,14 +1,7 @@
-import { mkdtemp, readdir, realpath, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
+import { FORMAT_NAMES, type ProviderImage } from '@nodepool-builder/image-builder';
 import {
-  type Checksums,
-  FORMAT_NAMES,
-  type ImageProvider,
-  type ProviderImage,
-} from '@nodepool-builder/image-builder';
-import {
-  checksumsOf,
   DamagedRecordError,
   IMAGE_MANIFEST,
   imageFileName,
@@ -16,13 +9,11 @@ import {
   Layout,
   type Manifest,
   readAttestation,
-  unlessMissing,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { Build, Upload } from '@nodepool-builder/image-manager';
 import {
   type ChainLink,
   type FoundAttestation,
-  type LocalFile,
   readAttestations,
   type VerifiedSubject,
 } from '@nodepool-builder/provenance';
@@ -30,9 +21,9 @@ import { isAttestation } from '../attestation/documents.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { Modules } from '../configuration/modules.ts';
 import { hasStore, withStore } from '../site/state-view.ts';
-import { CommandError, errorMessage, failing, usageError, warn } from '../terms/command-error.ts';
+import { CommandError, errorMessage, failing, warn } from '../terms/command-error.ts';
+import { type ByteSettings, type HashedFile, hashFiles, storedBytes } from './image-bytes.ts';
 import { withProvider } from './job-provider.ts';
-import type { WithProgress } from './progress.ts';
 
 /** A link of the chain, or the comparison of a record with it. */
 export interface Link extends Omit<ChainLink, 'kind'> {
@@ -53,11 +44,6 @@ export type ImageRecord = { readonly place: string } & (
     }
 );
 
-/** A file of the image, with digests of its current contents. */
-interface HashedFile extends LocalFile, Checksums {
-  readonly size: number;
-}
-
 /** An image, and all evidence of its origin. */
 export interface Evidence {
   /** `image debian-1`. */
@@ -73,17 +59,13 @@ export interface Evidence {
 }
 
 /** Settings of {@link collectEvidence}. */
-export interface EvidenceSettings {
+export interface EvidenceSettings extends ByteSettings {
   readonly provider?: string;
   readonly config?: string;
   /** Files or directories with attestations. */
   readonly attestations: readonly string[];
-  readonly download?: true;
-  readonly temporaryDirectory?: string;
   readonly configuration: Configuration | undefined;
   readonly modules: Modules;
-  readonly withProgress: WithProgress;
-  readonly signal: AbortSignal;
 }
 
 /**
@@ -316,94 +298,4 @@ async function readAll(paths: readonly string[]): Promise<readonly FoundAttestat
     paths.map(async (path) => ({ place: path, text: await readAttestation(path) })),
   );
   return found.flatMap(({ place, text }) => (text === undefined ? [] : [{ place, text }]));
-}
-
-/** Computes the digests of files, one after the other. Missing files are skipped. */
-async function hashFiles(
-  title: string,
-  paths: readonly { readonly format: string; readonly path: string }[],
-  withProgress: WithProgress,
-  signal: AbortSignal,
-): Promise<readonly HashedFile[]> {
-  const present: { format: string; path: string; size: number }[] = [];
-  for (const file of paths) {
-    const state = await unlessMissing(stat(file.path));
-    if (state?.isFile()) present.push({ ...file, size: state.size });
-  }
-  if (present.length === 0) return [];
-  const total = present.reduce((sum, { size }) => sum + size, 0);
-  return await withProgress(`digests of ${title}`, async (onProgress) => {
-    const files: HashedFile[] = [];
-    let before = 0;
-    for (const file of present) {
-      const checksums = await checksumsOf(file.path, {
-        signal,
-        onProgress: ({ done }) => onProgress({ done: before + done, total, size: total }),
-      });
-      before += file.size;
-      files.push({ ...file, ...checksums });
-    }
-    return files;
-  });
-}
-
-interface DownloadOutcome {
-  readonly sha256?: string;
-  readonly links: readonly Link[];
-}
-
-/** Error codes of a download whose bytes differ from what the provider promises. */
-const OTHER_BYTES: ReadonlySet<unknown> = new Set(['image-failed', 'image-changed', 'checksum-mismatch']);
-
-/** Computes the digest of an image's bytes in a provider, if they are on this host or `--download` is given. */
-async function storedBytes(
-  provider: ImageProvider,
-  externalId: string,
-  settings: Pick<EvidenceSettings, 'download' | 'temporaryDirectory' | 'withProgress' | 'signal'>,
-): Promise<DownloadOutcome> {
-  const { withProgress, signal } = settings;
-  const path = provider.imagePath?.(externalId);
-  if (path === undefined) {
-    return settings.download ? await downloaded(provider, externalId, settings) : { links: [] };
-  }
-  const [file] = await hashFiles(externalId, [{ format: '', path }], withProgress, signal);
-  if (file !== undefined) return { sha256: file.sha256, links: [] };
-  throw new CommandError(`${path} was removed`, { exitReason: 'not-found' });
-}
-
-/** Downloads an image to a temporary file, and computes its digest. */
-async function downloaded(
-  provider: ImageProvider,
-  externalId: string,
-  {
-    temporaryDirectory = tmpdir(),
-    withProgress,
-    signal,
-  }: Pick<EvidenceSettings, 'temporaryDirectory' | 'withProgress' | 'signal'>,
-): Promise<DownloadOutcome> {
-  const fetchImage = provider.download?.bind(provider);
-  if (fetchImage === undefined) {
-    throw usageError(`provider "${provider.name}" cannot download its images; omit --download`);
-  }
-  const unwritable = failing(`cannot write to ${temporaryDirectory}`, 'name another --temporary-directory');
-  const directory = await mkdtemp(join(temporaryDirectory, 'nodepool-builder-verify-')).catch(unwritable);
-  try {
-    const path = join(directory, 'image');
-    await withProgress(`download of ${externalId}`, (onProgress) =>
-      fetchImage(externalId, path, { signal, onProgress }),
-    );
-    const [file] = await hashFiles(externalId, [{ format: '', path }], withProgress, signal);
-    return { ...(file !== undefined && { sha256: file.sha256 }), links: [] };
-  } catch (error) {
-    if (!OTHER_BYTES.has(Object(error).code)) throw error;
-    const link = {
-      kind: 'download',
-      subject: `image ${externalId}`,
-      state: 'refuted',
-      reason: errorMessage(error),
-    } as const;
-    return { links: [link] };
-  } finally {
-    await rm(directory, { recursive: true, force: true });
-  }
 }

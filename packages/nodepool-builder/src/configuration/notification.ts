@@ -2,10 +2,22 @@ import { readFile } from 'node:fs/promises';
 import type { Diagnostic, SettingsOf } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { TEXT } from '../yaml/schema-node.ts';
-import { EVENTS } from './event-kinds.ts';
 
-const FILE = { ...TEXT, format: 'path' } as const;
-const NAMES = { type: 'array', items: TEXT } as const;
+/** Kinds of events that a receiver can select. */
+export const EVENTS = [
+  'build-succeeded',
+  'build-recovered',
+  'build-failed',
+  'build-cancelled',
+  'upload-succeeded',
+  'upload-recovered',
+  'upload-failed',
+  'upload-cancelled',
+  'image-too-old',
+] as const;
+
+/** A kind of event. */
+export type EventKind = (typeof EVENTS)[number];
 
 /** An entry of `notifications`. */
 const NOTIFICATION_SCHEMA = {
@@ -14,10 +26,14 @@ const NOTIFICATION_SCHEMA = {
   additionalProperties: false,
   properties: {
     name: { ...TEXT, description: 'Name of the receiver, for the log and `notify-test`.' },
-    url: { ...TEXT, description: 'Webhook: URL that each event is sent to by POST.' },
-    'url-file': { ...FILE, description: 'File with that URL, if the URL is a secret.' },
+    url: {
+      ...TEXT,
+      description:
+        'Webhook: URL that each event is sent to by POST, or the absolute path of a file with the URL if it is a secret.',
+    },
     'secret-file': {
-      ...FILE,
+      ...TEXT,
+      format: 'path',
       description:
         'File with the secret that signs requests (Standard Webhooks); in `whsec_…` the part after the prefix is base64. ' +
         'Default: requests are not signed.',
@@ -35,30 +51,11 @@ const NOTIFICATION_SCHEMA = {
       description:
         'Events to send. Default: all but `build-succeeded` and `upload-succeeded`, which include recoveries.',
     },
-    diskimages: { ...NAMES, description: 'Only events of these disk images. Default: all.' },
-    providers: {
-      ...NAMES,
-      description:
-        'Only events of uploads to these providers. Default: all. Events of builds are always sent.',
-    },
     'max-age': {
       type: 'number',
       exclusiveMinimum: 0,
       default: 172_800,
       description: 'Age in seconds at which the newest image in a provider is `image-too-old`.',
-    },
-    timeout: {
-      type: 'number',
-      exclusiveMinimum: 0,
-      maximum: 3600,
-      default: 30,
-      description: 'Time limit of a request, or of the command, in seconds.',
-    },
-    'retry-timeout': {
-      type: 'number',
-      minimum: 0,
-      default: 3600,
-      description: 'Seconds, from the event, during which a failed delivery is retried.',
     },
   },
 } as const satisfies SettingsSchema;
@@ -73,45 +70,37 @@ export const NOTIFICATIONS = {
 /** A receiver of events. */
 export type NotificationSettings = SettingsOf<typeof NOTIFICATION_SCHEMA>;
 
-const PLACES = ['url', 'url-file', 'command'] as const;
-
 /** Reports entries without exactly one receiver, invalid URLs, and files that cannot be read. */
 export async function notificationDiagnostics({
-  general,
+  general: { notifications },
 }: {
   readonly general: { readonly notifications: readonly NotificationSettings[] };
 }): Promise<readonly Diagnostic[]> {
-  const found = general.notifications.map(async (entry, index) => {
-    const pointer = `/notifications/${index}`;
-    const diagnostics: Diagnostic[] = [];
-    if (general.notifications.findIndex(({ name }) => name === entry.name) < index) {
-      const reason = `"${entry.name}" is used by another entry`;
-      diagnostics.push({ pointer: `${pointer}/name`, reason, remedy: 'rename one of the two' });
-    }
-    const places = PLACES.filter((key) => entry[key] !== undefined);
-    if (places.length !== 1) {
-      const reason = places.length === 0 ? 'has no receiver' : `has ${places.join(' and ')}`;
-      diagnostics.push({ pointer, reason, remedy: `set one of ${PLACES.join(', ')}` });
-    }
-    if (entry.url !== undefined && !isWebhookUrl(entry.url)) {
-      // The message omits the value, which may contain a secret.
-      const remedy = 'write it as https://HOST/PATH';
-      diagnostics.push({ pointer: `${pointer}/url`, reason: 'is not an HTTP URL', remedy });
-    }
-    if (entry.command !== undefined && entry['secret-file'] !== undefined) {
-      const reason = 'signs requests, but a command receives no request';
-      diagnostics.push({ pointer: `${pointer}/secret-file`, reason, remedy: 'remove it' });
-    }
-    for (const key of ['url-file', 'secret-file'] as const) {
-      const error = await readFile(entry[key] ?? '/dev/null').catch((reason: unknown) => reason);
+  const diagnostics: Diagnostic[] = [];
+  for (const [index, entry] of notifications.entries()) {
+    const { name, url, command, 'secret-file': secretFile } = entry;
+    const report = (key: string, reason: string, remedy: string, severity?: 'warning'): void => {
+      const pointer = `/notifications/${index}${key}`;
+      diagnostics.push({ pointer, reason, remedy, ...(severity && { severity }) });
+    };
+    if (notifications.findIndex((other) => other.name === name) < index)
+      report('/name', `"${name}" is used by another entry`, 'rename one of the two');
+    if ((url === undefined) === (command === undefined))
+      report('', `has ${url === undefined ? 'no receiver' : 'url and command'}`, 'set one of url, command');
+    // The message omits the value, which may contain a secret.
+    if (url !== undefined && !url.startsWith('/') && !isWebhookUrl(url))
+      report('/url', 'is not an HTTP URL', 'write it as https://HOST/PATH');
+    if (command !== undefined && secretFile !== undefined)
+      report('/secret-file', 'signs requests, but a command receives no request', 'remove it');
+    for (const [key, path] of Object.entries({ url, 'secret-file': secretFile })) {
+      if (path?.startsWith('/') !== true) continue;
+      const error = await readFile(path).catch((reason: unknown) => reason);
       if (!(error instanceof Error)) continue;
       const remedy = 'name a file that this user may read; until then no event is delivered';
-      const reason = `cannot be read: ${error.message}`;
-      diagnostics.push({ pointer: `${pointer}/${key}`, severity: 'warning', reason, remedy });
+      report(`/${key}`, `cannot be read: ${error.message}`, remedy, 'warning');
     }
-    return diagnostics;
-  });
-  return (await Promise.all(found)).flat();
+  }
+  return diagnostics;
 }
 
 /** Returns whether a text is the URL of a webhook. */

@@ -61,7 +61,7 @@ export async function startManagerService(options: ManagerServiceOptions): Promi
   const done = manager.run(stop.signal);
   const ages = setInterval(() => {
     if (manager.records === undefined) return; // only the leader has records
-    notifier.notifyOfAges(newestImages(current, manager.records, Date.now()));
+    for (const image of newestImages(current, manager.records, Date.now())) notifier.notify(image);
   }, AGE_INTERVAL);
   return {
     reload: (changed) => {

@@ -1,67 +1,34 @@
-import { hostname } from 'node:os';
-import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { formatAddress, type JobHandler, type ServerAddress, Worker } from '@nodepool-builder/gearman-node';
-import {
-  type BaseImageBuilder,
-  type BuilderService,
-  type BuilderSite,
-  ImageRepository,
-  type Logger,
-} from '@nodepool-builder/image-builder';
+import type { BaseImageBuilder, ImageRepository, Logger } from '@nodepool-builder/image-builder';
 import { inSlices } from '@nodepool-builder/image-builder/module-kit';
 import { cancelFunction } from '@nodepool-builder/image-manager/protocol';
-import { SiteAttestation } from '../attestation/site-attestation.ts';
+import type { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Configuration } from '../configuration/configuration.ts';
-import { jobServers } from '../configuration/gearman-server.ts';
-import { Modules } from '../configuration/modules.ts';
 import { encodeBuilderStatus, statusFunction } from '../protocol/builder-status.ts';
 import { functionName, imageFunctions, isOffered, type Verb, verbOf } from '../protocol/functions.ts';
 import { logFunction } from '../protocol/log-part.ts';
-import { Providers } from '../site/providers.ts';
-import { builderIdentity } from './builder-identity.ts';
+import {
+  createBuilders,
+  type NodepoolBuilderOptions,
+  openAttestation,
+  openParts,
+  type Parts,
+} from './builder-parts.ts';
 import { type Closer, closeAll } from './close-all.ts';
-import { startEmbeddedGearmand } from './embedded-gearmand.ts';
-import { isImageOffered, requestBuild } from './fleet.ts';
+import { isImageOffered } from './fleet.ts';
 import { FormerImages } from './former-images.ts';
 import { loggedImages, readLogPart } from './image-log.ts';
 import { type BuildJobContext, runBuildJob } from './jobs/build-job.ts';
 import { runDeleteJob } from './jobs/delete-job.ts';
 import { RunningJobs } from './jobs/running-jobs.ts';
-import { type JobEvent, Statistics } from './jobs/statistics.ts';
 import { runUploadJob, type UploadJobContext } from './jobs/upload-job.ts';
-import { Uploads } from './jobs/uploads.ts';
-import { JobEvents } from './notifications/job-events.ts';
+import type { Uploads } from './jobs/uploads.ts';
+import { JobEvents } from './notifications/event.ts';
 import { Notifier } from './notifications/notifier.ts';
 
 /** Maximum number of concurrent jobs of our own clients. Each follower of a log has one. */
 const CONTROL_JOBS = 64;
-
-/** Settings of {@link NodepoolBuilder.start}. */
-export interface NodepoolBuilderOptions {
-  readonly configuration: Configuration;
-  /** Returns a logger by name: `nodepool.builder`, `nodepool.image.build.debian` and so on. */
-  readonly logger: (name: string) => Logger;
-  /** Builder and provider modules. Default: the built-in modules. */
-  readonly modules?: Modules;
-  /** Number of concurrent builds. With 0, no builds are offered. Default 1. */
-  readonly buildWorkers?: number;
-  /** Number of concurrent uploads and deletions. With 0, none are offered. Default 4. */
-  readonly uploadWorkers?: number;
-  /** Whether to run a job server in this process, on loopback. Default: only if the configuration names none. */
-  readonly embeddedGearmand?: boolean;
-  /** Environment variables: `STATSD_HOST` and `STATSD_PORT` turn on metrics. Default: empty. */
-  readonly environment?: Readonly<Record<string, string | undefined>>;
-  /**
-   * Milliseconds, from the first connection to a job server, in which the job of an interrupted upload must be assigned
-   * again before its parts in the cloud are deleted. Default 120,000.
-   */
-  readonly uploadGracePeriod?: number | undefined;
-  /** Seconds for which instances of failed builds are kept. Default: `keep-on-failure` of their disk images. */
-  readonly keepOnFailure?: number | undefined;
-  /** Called at each event of a job or a provider. It must not throw. */
-  readonly onEvent?: ((event: JobEvent) => void) | undefined;
-}
 
 /**
  * A running image builder. It offers `image-build`, `image-upload` and `image-delete` to the job servers and runs the
@@ -318,7 +285,6 @@ export class NodepoolBuilder implements AsyncDisposable {
       uploadLog: () => ({
         directory: this.#logDirectory,
         retention: this.#configuration['build-log-retention'],
-        limit: this.#configuration.buildLogLimit,
       }),
       configuration: this.#configuration,
       logger: this.#options.logger,
@@ -329,107 +295,4 @@ export class NodepoolBuilder implements AsyncDisposable {
       },
     };
   }
-}
-
-/** The parts of a builder that open before it serves. */
-type Parts = Awaited<ReturnType<typeof openParts>>;
-
-/** Opens the parts, and adds a closer for each that needs one. */
-async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
-  const { configuration, logger, environment = {}, modules = Modules.builtIn } = options;
-  const builderLogger = logger('nodepool.builder');
-  const statistics = new Statistics(environment, builderLogger, options.onEvent);
-  closers.push(() => statistics[Symbol.asyncDispose]());
-  const repository = await ImageRepository.open(configuration['images-dir'], { logger: builderLogger });
-  closers.push(() => repository.close());
-  repository.on('converted', (format, milliseconds) => statistics.converted(format, milliseconds));
-  const { directory } = repository;
-  const identity = await builderIdentity(directory);
-  const providers = new Providers({
-    logger,
-    onTask: (provider, task, milliseconds) => statistics.task(provider, task, milliseconds),
-    instances: { directory, owner: identity },
-  });
-  providers.configure(configuration);
-  const attestation = openAttestation(options, configuration);
-  const builders = createBuilders(options, configuration, providers, attestation);
-  let servers = jobServers(configuration);
-  if (options.embeddedGearmand ?? configuration['gearman-servers'].length === 0) {
-    const embedded = await startEmbeddedGearmand(configuration, logger('gear.Server'));
-    closers.push(() => embedded.jobServer.close());
-    ({ servers } = embedded);
-  }
-  /** Close functions of the providers that reloads replaced and that an operation may still use. */
-  const replaced = new Set<() => void>();
-  closers.push(
-    () => providers[Symbol.dispose](),
-    () => {
-      for (const close of replaced) close();
-    },
-  );
-  const uploads = await Uploads.open(join(directory, '.nodepool-builder/uploads'), {
-    provider: (name) => providers.get(name)?.provider,
-    logger: logger('nodepool.builder.UploadWorker'),
-    gracePeriod: options.uploadGracePeriod,
-    onDiscard: (provider, isDiscarded) => statistics.orphanEnded('upload', provider, isDiscarded),
-  });
-  closers.push(() => uploads.close());
-  const site: BuilderSite = {
-    repository,
-    logger,
-    instanceProviders: (names) => providers.used(names),
-    onOrphanDeleted: (provider) => statistics.orphanEnded('instance', provider, true),
-    isOffered: async (imageId, signal) =>
-      repository.images.has(imageId) || (await isImageOffered(servers, imageId, signal)),
-    requestBuild: (request, signal) => requestBuild(servers, request, signal, builderLogger),
-  };
-  /** Services of the builders' modules, by type. */
-  const services = new Map<string, BuilderService<unknown>>();
-  let disposals: Promise<PromiseSettledResult<void>[]> | undefined;
-  /** Closes all services concurrently, waits for each of them, and then throws the first error. */
-  const closeServices = async (): Promise<void> => {
-    disposals ??= Promise.allSettled(
-      Array.from(services.values(), async (service) => await service[Symbol.asyncDispose]()),
-    );
-    const failed = (await disposals).find((disposal) => disposal.status === 'rejected');
-    if (failed !== undefined) throw failed.reason;
-  };
-  closers.push(closeServices);
-  for (const module of modules.builders.values()) {
-    const service = await module.start?.(site);
-    if (service !== undefined) services.set(module.type, service);
-  }
-  const parts = {
-    repository,
-    builderId: `${hostname()}-${identity.slice(0, 8)}`,
-    uploads,
-    providers,
-    replaced,
-    attestation,
-    builders,
-    services,
-    statistics,
-    servers,
-  };
-  return { ...parts, closeServices, closers };
-}
-
-/** Opens the attestations of a configuration. No key is read yet. */
-function openAttestation({ logger }: NodepoolBuilderOptions, configuration: Configuration): SiteAttestation {
-  return new SiteAttestation(configuration, logger('nodepool.builder'));
-}
-
-function createBuilders(
-  { modules = Modules.builtIn, keepOnFailure }: NodepoolBuilderOptions,
-  { diskimages }: Configuration,
-  providers: Providers,
-  attestation: SiteAttestation,
-): ReadonlyMap<string, BaseImageBuilder> {
-  const services = {
-    attestationGate: attestation.gate.bind(attestation),
-    instanceProvider: (name: string) => providers.instanceProvider(name),
-    chooseImage: providers.chooseImage.bind(providers),
-    ...(keepOnFailure !== undefined && { keepOnFailure }),
-  };
-  return new Map(diskimages.map((diskimage) => [diskimage.name, modules.createBuilder(diskimage, services)]));
 }

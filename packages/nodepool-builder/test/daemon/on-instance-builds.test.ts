@@ -17,7 +17,8 @@ import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { Modules } from '../../src/configuration/modules.ts';
-import { NodepoolBuilder, type NodepoolBuilderOptions } from '../../src/daemon/nodepool-builder.ts';
+import type { NodepoolBuilderOptions } from '../../src/daemon/builder-parts.ts';
+import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
 
 interface Made {
   readonly services: BuilderServices;

@@ -15,14 +15,17 @@ import { isWebhookUrl, type NotificationSettings } from '../../configuration/not
 import { packageVersion } from '../../terms/version.ts';
 import type { NotificationEvent } from './event.ts';
 
-/** Maximum number of bytes of a response that are read. */
-const LONGEST_ANSWER = 64 * 1024;
+/** Max seconds of a request, or of a command. */
+const TIMEOUT = 30;
 
-/** Maximum number of characters of a response or of an output in a message. */
-const LONGEST_QUOTE = 200;
+/** Max bytes of a response. */
+const MAX_RESPONSE = 64 * 1024;
 
-/** Maximum number of characters of the text in the environment, because the kernel limits a variable to 128 KiB. */
-const LONGEST_VARIABLE = 8192;
+/** Max characters that a message shows of a response or an output. */
+const MAX_QUOTE = 200;
+
+/** Max characters of the text in the environment: the kernel limits a variable to 128 KiB. */
+const MAX_VARIABLE = 8192;
 
 /** An event was not delivered. The message contains neither the URL nor the secret. */
 export class DeliveryError extends Error {
@@ -31,137 +34,116 @@ export class DeliveryError extends Error {
   /** Value of `Retry-After` in seconds. */
   readonly retryAfter: number | undefined;
 
-  constructor(
-    reason: string,
-    options: { readonly retriable: boolean; readonly retryAfter?: number | undefined },
-  ) {
+  constructor(reason: string, retriable = true, retryAfter?: number) {
     super(reason);
-    this.retriable = options.retriable;
-    this.retryAfter = options.retryAfter;
+    this.retriable = retriable;
+    this.retryAfter = retryAfter;
   }
 }
 
 /**
  * Sends an event once, to the webhook or to the command.
  *
- * @returns a summary of the response, for `notify-test`
+ * @returns the response of the receiver, for `notify-test`
  * @throws DeliveryError
  * @throws the signal's reason
  */
 export async function deliver(
-  entry: NotificationSettings,
+  { url: target = '', command, 'secret-file': secretFile }: NotificationSettings,
   event: NotificationEvent,
   signal: AbortSignal,
+  timeout: number = TIMEOUT,
 ): Promise<string> {
-  return entry.command === undefined
-    ? await post(entry, event, signal)
-    : await run(entry, entry.command, event, signal);
-}
-
-async function post(
-  entry: NotificationSettings,
-  event: NotificationEvent,
-  signal: AbortSignal,
-): Promise<string> {
-  const url = await urlOf(entry);
+  if (command !== undefined) return await run(command, event, signal, timeout);
+  const address = target.startsWith('/') ? await readText(target, 'url') : target;
+  if (!isWebhookUrl(address)) throw new DeliveryError('the file of url does not contain an HTTP URL; correct it');
   const body = JSON.stringify(event);
-  const client = new HttpClient({ timeout: entry.timeout, longestBody: LONGEST_ANSWER });
+  const secret = secretFile === undefined ? undefined : await readText(secretFile, 'secret-file');
   const headers = {
     'content-type': 'application/json',
     'user-agent': `nodepool-builder/${packageVersion()}`,
-    ...(await signature(entry, event.id, body)),
+    ...signatureHeaders(event.id, body, secret),
   };
+  const client = new HttpClient({ timeout, longestBody: MAX_RESPONSE });
+  const url = new URL(address);
   const sent = client.send({ method: 'POST', url, headers, body, signal, followsRedirects: false });
-  const answer = await sent.catch((error: unknown): HttpAnswer => {
+  const response = await sent.catch((error: unknown): HttpAnswer => {
     signal.throwIfAborted();
-    const { kind, message, status: answeredStatus } = networkFailure(error);
+    const { kind, message, status } = networkFailure(error);
+    if (status === undefined) throw new DeliveryError(`no response: ${message}`, kind !== 'not-configured');
     // The status counts, because a receiver that has accepted the event must not get it again if its page is long.
-    if (answeredStatus !== undefined) return { status: answeredStatus, headers: {}, body: message };
-    throw new DeliveryError(`no response: ${message}`, { retriable: kind !== 'not-configured' });
+    return { status, headers: {}, body: message };
   });
-  const { status, headers: answered } = answer;
+  const { status, headers: received } = response;
   if (status >= 200 && status < 300) return `status ${status}`;
   if (status >= 300 && status < 400) {
-    const target = URL.parse(answered.location ?? '')?.origin ?? 'elsewhere';
-    throw new DeliveryError(`redirected to ${target}; set the URL to the final one`, { retriable: false });
+    const origin = URL.parse(received.location ?? '')?.origin ?? 'elsewhere';
+    throw new DeliveryError(`redirected to ${origin}; set the URL to the final one`, false);
   }
-  const quote = visible(answer.body.slice(0, LONGEST_QUOTE).trim());
-  throw new DeliveryError(`status ${status}${quote === '' ? '' : `: ${quote}`}`, {
-    retriable: status >= 500 || status === 408 || status === 429,
-    retryAfter: retryAfterSeconds(answered['retry-after'], Date.now()),
-  });
-}
-
-async function urlOf(entry: NotificationSettings): Promise<URL> {
-  const text = entry.url ?? (await readText(entry['url-file'] ?? '', 'url-file')).trim();
-  if (isWebhookUrl(text)) return new URL(text);
-  throw new DeliveryError('url-file does not contain an HTTP URL; correct it', { retriable: true });
+  const quote = visible(response.body.slice(0, MAX_QUOTE).trim());
+  throw new DeliveryError(
+    `status ${status}${quote === '' ? '' : `: ${quote}`}`,
+    status >= 500 || status === 408 || status === 429,
+    retryAfterSeconds(received['retry-after'], Date.now()),
+  );
 }
 
 /**
  * The headers of Standard Webhooks 1.0. The receiver compares the signature with its own of `<id>.<timestamp>.<body>`,
  * rejects old timestamps, and recognises a repeated delivery by its id.
  */
-async function signature(
-  entry: NotificationSettings,
-  id: string,
-  body: string,
-): Promise<Readonly<Record<string, string>>> {
+function signatureHeaders(id: string, body: string, secret?: string): Readonly<Record<string, string>> {
   const timestamp = String(Math.floor(Date.now() / 1000));
   const headers = { 'webhook-id': id, 'webhook-timestamp': timestamp };
-  if (entry['secret-file'] === undefined) return headers;
-  const text = (await readText(entry['secret-file'], 'secret-file')).trim();
-  if (text === '')
-    throw new DeliveryError('secret-file is empty; write a secret into it', { retriable: true });
-  const [, encoded] = /^whsec_([\w+/=-]+)$/.exec(text) ?? [];
-  const key = encoded === undefined ? Buffer.from(text) : Buffer.from(encoded, 'base64');
+  if (secret === undefined) return headers;
+  const [, encoded] = /^whsec_([\w+/=-]+)$/.exec(secret) ?? [];
+  const key = encoded === undefined ? secret : Buffer.from(encoded, 'base64');
   const digest = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
   return { ...headers, 'webhook-signature': `v1,${digest}` };
 }
 
-/** Reads a file for each delivery, so that a renewed one is used at once. */
+/** Reads a file for each delivery, so that a renewed file counts at once. */
 async function readText(path: string, key: string): Promise<string> {
-  return await readFile(path, 'utf8').catch((error: unknown) => {
-    throw new DeliveryError(`${key} cannot be read: ${(error as Error).message}`, { retriable: true });
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    throw new DeliveryError(`${key} cannot be read: ${(error as Error).message}`);
   });
+  if (text.trim() === '') throw new DeliveryError(`the file of ${key} is empty; fill it`);
+  return text.trim();
 }
 
 async function run(
-  { timeout }: NotificationSettings,
   [program = '', ...args]: readonly string[],
   event: NotificationEvent,
   signal: AbortSignal,
+  timeout: number,
 ): Promise<string> {
-  const { event: kind, text, diskimage, provider, 'image-id': imageId } = event;
   const limit = AbortSignal.timeout(timeout * 1000);
   const environment = inheritedEnvironment();
-  const withoutSecrets = createMask(hiddenValues(environment));
+  const mask = createMask(hiddenValues(environment));
   let last = '';
   const options = {
     cwd: '/',
     env: {
       ...environment,
-      NODEPOOL_EVENT: kind,
-      NODEPOOL_TEXT: text.slice(0, LONGEST_VARIABLE),
-      NODEPOOL_IMAGE_ID: imageId,
-      NODEPOOL_DISKIMAGE: diskimage ?? '',
-      NODEPOOL_PROVIDER: provider ?? '',
+      NODEPOOL_EVENT: event.event,
+      NODEPOOL_TEXT: event.text.slice(0, MAX_VARIABLE),
+      NODEPOOL_IMAGE_ID: event['image-id'],
+      NODEPOOL_DISKIMAGE: event.diskimage ?? '',
+      NODEPOOL_PROVIDER: event.provider ?? '',
     },
     input: `${JSON.stringify(event)}\n`,
     signal: AbortSignal.any([signal, limit]),
     onLine: (line: string) => {
-      if (line.trim() !== '') last = visible(withoutSecrets(line.trim())).slice(0, LONGEST_QUOTE);
+      if (line.trim() !== '') last = visible(mask(line.trim())).slice(0, MAX_QUOTE);
     },
   };
-  const result = await runCommand(program, args, options).catch((error: unknown) => {
+  const { exitCode, signal: endedBy } = await runCommand(program, args, options).catch((error: unknown) => {
     signal.throwIfAborted();
-    if (!limit.aborted) throw new DeliveryError((error as Error).message, { retriable: true });
-    const reason = `the command did not end within ${timeout} s; correct it, or raise timeout`;
-    throw new DeliveryError(reason, { retriable: true });
+    throw new DeliveryError(
+      limit.aborted ? `the command did not end within ${timeout} s` : (error as Error).message,
+    );
   });
-  const { exitCode, signal: endedBy } = result;
   if (exitCode === 0) return 'exit code 0';
-  const said = last === '' ? '' : `, saying: ${last}`;
-  const reason = `the command ended with ${endedBy ?? `exit code ${exitCode}`}${said}`;
-  throw new DeliveryError(reason, { retriable: true });
+  const output = last === '' ? '' : `, saying: ${last}`;
+  throw new DeliveryError(`the command ended with ${endedBy ?? `exit code ${exitCode}`}${output}`);
 }

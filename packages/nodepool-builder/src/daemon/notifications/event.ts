@@ -1,7 +1,11 @@
 import { hostname } from 'node:os';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
-import { EVENTS } from '../../configuration/event-kinds.ts';
+import { EVENTS } from '../../configuration/notification.ts';
+import { CancelledError } from '../../protocol/cancelled-error.ts';
+import { keysOf } from '../../protocol/job-reply.ts';
+import { errorMessage } from '../../terms/command-error.ts';
 import { recordSchema, TEXT, TEXT_OR_NULL } from '../../terms/record-schema.ts';
+import type { EndedJob } from '../jobs/running-jobs.ts';
 
 /** Schema of the events that receivers get. */
 export const EVENT_SCHEMA = recordSchema({
@@ -52,12 +56,15 @@ export function makeEvent(facts: EventFacts): NotificationEvent {
   return { ...event, text: describe(event) };
 }
 
+/** How a build or an upload has ended. */
+export type JobEnd = 'cancelled' | 'failed' | 'recovered' | 'succeeded';
+
 const ENDS: Readonly<Record<string, string>> = {
   succeeded: 'is ready',
   recovered: 'is ready, for the first time after a failure',
   failed: 'failed',
   cancelled: 'was cancelled',
-};
+} satisfies Record<JobEnd, string>;
 
 function describe(event: Omit<NotificationEvent, 'text'>): string {
   const { provider, diskimage, error, age, event: kind, 'image-id': imageId, 'cancelled-by': by } = event;
@@ -70,4 +77,39 @@ function describe(event: Omit<NotificationEvent, 'text'>): string {
   const subject = provider === null ? `build ${imageId}${of}` : `upload of ${imageId} to ${provider}`;
   const cause = by === null ? (error === null ? '' : `: ${error}`) : ` by ${by}`;
   return `${subject} ${ENDS[end]}${cause}`;
+}
+
+/**
+ * Makes the events of jobs of other clients, such as nodepool's. Our own clients request the reason of a failure: the
+ * manager sends the events of its own jobs, and a command prints the result to its user.
+ */
+export class JobEvents {
+  /** Disk images whose last build failed, and places whose last upload failed. */
+  readonly #failed = new Set<string>();
+
+  /** Returns the event of a job that has ended; undefined for jobs of our own clients, and for jobs that run again. */
+  eventOf({ kind, payload, error, isInterrupted, ...job }: EndedJob): EventFacts | undefined {
+    if (isInterrupted || keysOf(payload).reason === true) return undefined;
+    const { diskimage = null, provider = null, 'image-name': imageName = null } = job;
+    const { 'image-id': imageId, 'upload-id': uploadId = null } = job;
+    const end = this.#endOf(JSON.stringify([kind, diskimage, provider, imageName]), error);
+    return {
+      id: `${kind}/${uploadId ?? imageId}/${Date.now()}`,
+      event: `${kind}-${end}`,
+      diskimage,
+      'image-id': imageId,
+      provider,
+      'image-name': imageName,
+      'upload-id': uploadId,
+      error: error === undefined ? null : errorMessage(error),
+      'cancelled-by': error instanceof CancelledError ? error.by : null,
+    };
+  }
+
+  #endOf(place: string, error: unknown): JobEnd {
+    if (error instanceof CancelledError) return 'cancelled';
+    if (error === undefined) return this.#failed.delete(place) ? 'recovered' : 'succeeded';
+    this.#failed.add(place);
+    return 'failed';
+  }
 }

@@ -1,20 +1,32 @@
 import { type Build, type ManagerState, type Upload, whyPaused } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../../configuration/configuration.ts';
-import type { EventKind } from '../../configuration/event-kinds.ts';
-import type { EventFacts } from './event.ts';
+import type { EventFacts, JobEnd } from './event.ts';
 
 /** The event of a build or an upload that has ended. */
 export function eventOfEnd(record: Build | Upload, { builds, uploads }: ManagerState): EventFacts {
-  if (!('provider' in record)) {
-    const others = [...builds.values()].filter(({ diskimage }) => diskimage === record.diskimage);
-    return { ...factsOf('build', record, others), 'image-id': record.id };
-  }
-  const { provider, imageName, imageId, id, externalId } = record;
-  const others = [...uploads.values()].filter(
-    (other) => other.provider === provider && other.imageName === imageName,
-  );
+  const { id, diskimage, endedAt = Date.now(), error = null, cancelledBy = null } = record;
+  const upload = 'provider' in record ? record : undefined;
+  const others: readonly (Build | Upload)[] =
+    upload === undefined
+      ? [...builds.values()].filter((other) => other.diskimage === diskimage)
+      : [...uploads.values()].filter(
+          ({ provider, imageName }) => provider === upload.provider && imageName === upload.imageName,
+        );
+  const [kind, end] = [upload === undefined ? 'build' : 'upload', endOf(record, others)] as const;
   return {
-    ...factsOf('upload', record, others),
+    id: `${kind}/${id}/${end}`,
+    event: `${kind}-${end}`,
+    time: new Date(endedAt).toISOString(),
+    diskimage,
+    error,
+    'cancelled-by': cancelledBy,
+    'image-id': id,
+    ...(upload !== undefined && placeOf(upload)),
+  };
+}
+
+function placeOf({ id, imageId, provider, imageName, externalId }: Upload) {
+  return {
     'image-id': imageId,
     provider,
     'image-name': imageName,
@@ -23,30 +35,11 @@ export function eventOfEnd(record: Build | Upload, { builds, uploads }: ManagerS
   };
 }
 
-type Work = Pick<Build | Upload, 'id' | 'diskimage' | 'endedAt' | 'error' | 'cancelledBy'>;
-
-function factsOf(
-  what: 'build' | 'upload',
-  work: Work,
-  others: readonly Work[],
-): Omit<EventFacts, 'image-id'> {
-  const { id, diskimage, endedAt = Date.now(), error, cancelledBy } = work;
-  const end = endOf(work, others);
-  return {
-    id: `${what}/${id}/${end}`,
-    event: `${what}-${end}` satisfies EventKind,
-    time: new Date(endedAt).toISOString(),
-    diskimage,
-    error: error ?? null,
-    'cancelled-by': cancelledBy ?? null,
-  };
-}
-
-function endOf(work: Work, others: readonly Work[]): 'cancelled' | 'failed' | 'recovered' | 'succeeded' {
-  if (work.cancelledBy !== undefined) return 'cancelled';
-  if (work.error !== undefined) return 'failed';
+function endOf({ id, cancelledBy, error }: Build | Upload, others: readonly (Build | Upload)[]): JobEnd {
+  if (cancelledBy !== undefined) return 'cancelled';
+  if (error !== undefined) return 'failed';
   const [previous] = others
-    .filter(({ id, endedAt, cancelledBy }) => id !== work.id && endedAt !== undefined && !cancelledBy)
+    .filter((other) => other.id !== id && other.endedAt !== undefined && !other.cancelledBy)
     .toSorted((one, other) => (other.endedAt ?? 0) - (one.endedAt ?? 0));
   return previous?.error === undefined ? 'succeeded' : 'recovered';
 }
@@ -59,14 +52,13 @@ export function* newestImages(
   { providers, diskimages }: Pick<Configuration, 'providers' | 'diskimages'>,
   records: ManagerState,
   now: number,
-): Iterable<EventFacts & { readonly age: number }> {
-  const { builds, uploads } = records;
+): Iterable<EventFacts> {
   const paused = new Set(
     diskimages.filter((one) => whyPaused(records, one) !== undefined).map(({ name }) => name),
   );
   const requestedAt = ({ imageId, requestedAt: uploadRequested }: Upload): number =>
-    builds.get(imageId)?.requestedAt ?? uploadRequested;
-  const ready = [...uploads.values()].filter(({ state }) => state === 'ready');
+    records.builds.get(imageId)?.requestedAt ?? uploadRequested;
+  const ready = [...records.uploads.values()].filter(({ state }) => state === 'ready');
   const places = Map.groupBy(ready, ({ provider, imageName }) => JSON.stringify([provider, imageName]));
   for (const { name: provider, entry } of providers) {
     for (const { name: imageName, diskimage, pause } of entry.images) {
@@ -75,17 +67,12 @@ export function* newestImages(
         (one, other) => requestedAt(other) - requestedAt(one),
       );
       if (newest === undefined) continue;
-      const age = Math.floor((now - requestedAt(newest)) / 1000);
       yield {
         id: `image-too-old/${newest.id}`,
         event: 'image-too-old',
         diskimage,
-        'image-id': newest.imageId,
-        provider,
-        'image-name': imageName,
-        'upload-id': newest.id,
-        'external-id': newest.externalId ?? null,
-        age,
+        ...placeOf(newest),
+        age: Math.floor((now - requestedAt(newest)) / 1000),
       };
     }
   }

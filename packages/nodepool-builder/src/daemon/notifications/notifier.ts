@@ -1,7 +1,6 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import { RetryBudget, RetryPolicy } from '@nodepool-builder/image-builder/module-kit';
-import { EVENTS, type EventKind } from '../../configuration/event-kinds.ts';
-import type { NotificationSettings } from '../../configuration/notification.ts';
+import { EVENTS, type EventKind, type NotificationSettings } from '../../configuration/notification.ts';
 import { DeliveryError, deliver } from './delivery.ts';
 import { type EventFacts, makeEvent, type NotificationEvent } from './event.ts';
 
@@ -10,13 +9,18 @@ export interface NotifierOptions {
   readonly logger: Logger;
   /** Attempts and pauses of a delivery; for tests. */
   readonly retries?: RetryPolicy;
+  /** Max seconds of an attempt; for tests. */
+  readonly timeout?: number;
 }
 
-/** Pauses between deliveries. `retry-timeout` limits their number. */
-const RETRIES = { attempts: 1000, firstDelay: 5, longestDelay: 600, longestRetryAfter: 600 };
+/** Attempts of a delivery: they take about an hour. */
+const RETRIES = { attempts: 13, firstDelay: 5, longestDelay: 600, longestRetryAfter: 600 };
 
-/** Maximum number of events that wait for one receiver. */
-const LONGEST_QUEUE = 1000;
+/** Seconds in which an attempt may begin. */
+const MAX_RETRY_TIME = 3600;
+
+/** Max events that wait for one receiver. */
+const MAX_QUEUE = 1000;
 
 /** Time for waiting deliveries when the process stops, in milliseconds. */
 const STOP_TIME = 5000;
@@ -37,31 +41,25 @@ export class Notifier implements AsyncDisposable {
   configure(entries: readonly NotificationSettings[]): void {
     const before = this.#receivers;
     this.#receivers = entries.map((entry) => {
-      const known = before.find(({ key }) => key === JSON.stringify(entry));
+      const known = before.find((one) => JSON.stringify(one.entry) === JSON.stringify(entry));
       return known ?? new Receiver(entry, this.#options);
     });
     // Waiting events of a changed receiver are still delivered to its old address.
     for (const receiver of before.filter((one) => !this.#receivers.includes(one))) void receiver.close();
   }
 
-  /** Queues an event for each receiver that wants it. Returns at once. */
+  /**
+   * Hands an event to each receiver that wants it. Returns at once. An image is too old for a receiver from its `max-age`
+   * on, and once only.
+   */
   notify(facts: EventFacts): void {
     const event = makeEvent(facts);
+    // A recovery is also a success.
+    const success = event.event.replace('-recovered', '-succeeded') as EventKind;
     for (const receiver of this.#receivers) {
-      if (wants(receiver.entry, event)) receiver.add(event);
-    }
-  }
-
-  /**
-   * Queues an event for each image that is older than a receiver's `max-age`, once per image. @param images the newest
-   * image of each name in each provider
-   */
-  notifyOfAges(images: Iterable<EventFacts & { readonly age: number }>): void {
-    for (const facts of images) {
-      const event = makeEvent(facts);
-      for (const receiver of this.#receivers) {
-        if (facts.age >= receiver.entry['max-age'] && wants(receiver.entry, event)) receiver.addOnce(event);
-      }
+      const { events = DEFAULT_EVENTS, 'max-age': maxAge } = receiver.entry;
+      if (!events.includes(event.event) && !events.includes(success)) continue;
+      if (event.age === null || event.age >= maxAge) receiver.add(event);
     }
   }
 
@@ -75,108 +73,74 @@ export class Notifier implements AsyncDisposable {
   }
 }
 
-/** Returns whether a receiver wants an event. A recovery is also a success. */
-export function wants(
-  { events = DEFAULT_EVENTS, diskimages, providers }: NotificationSettings,
-  { event, diskimage, provider }: NotificationEvent,
-): boolean {
-  const success = event.replace('-recovered', '-succeeded') as EventKind;
-  if (!events.includes(event) && !events.includes(success)) return false;
-  if (diskimages !== undefined && !diskimages.includes(diskimage ?? '')) return false;
-  return providers === undefined || provider === null || providers.includes(provider);
-}
-
-interface Waiting {
-  readonly event: NotificationEvent;
-  /** Start time on the monotonic clock, in milliseconds. */
-  readonly since: number;
-}
-
 /** One receiver with its queue. Events keep their order. */
 class Receiver {
   readonly entry: NotificationSettings;
-  readonly key: string;
   readonly #options: NotifierOptions;
-  readonly #retries: RetryPolicy;
-  readonly #queue: Waiting[] = [];
   /** Ends pauses, so that each waiting event is sent once more. */
   readonly #closing = new AbortController();
   /** Ends deliveries. */
   readonly #closed = new AbortController();
-  #draining: Promise<void> | undefined;
-  #dropped = 0;
+  #last: Promise<void> = Promise.resolve();
+  #waiting = 0;
   /** Ids of the newest images that are too old, by provider and image name. */
   readonly #old = new Map<string, string>();
 
   constructor(entry: NotificationSettings, options: NotifierOptions) {
     this.entry = entry;
-    this.key = JSON.stringify(entry);
     this.#options = options;
-    this.#retries = options.retries ?? new RetryPolicy(RETRIES);
   }
 
   add(event: NotificationEvent): void {
     if (this.#closing.signal.aborted) return;
-    this.#queue.push({ event, since: performance.now() });
-    if (this.#queue.length > LONGEST_QUEUE) {
-      this.#queue.shift();
-      this.#dropped += 1;
-      if (this.#dropped === 1) {
-        this.#options.logger.warn(
-          `notification ${this.entry.name}: ${LONGEST_QUEUE} events wait; older ones are dropped`,
-        );
-      }
+    if (event.age !== null) {
+      const place = JSON.stringify([event.provider, event['image-name']]);
+      if (this.#old.get(place) === event.id) return;
+      this.#old.set(place, event.id);
     }
-    this.#draining ??= this.#drain();
+    if (this.#waiting >= MAX_QUEUE) {
+      this.#options.logger.error(`${this.#subject(event)} was not delivered: ${MAX_QUEUE} events wait`);
+      return;
+    }
+    this.#waiting += 1;
+    this.#last = this.#sendAfter(this.#last, event);
   }
 
-  /** Adds an event of an image name in a provider, unless its last one was the same. */
-  addOnce(event: NotificationEvent): void {
-    const place = JSON.stringify([event.provider, event['image-name']]);
-    if (this.#old.get(place) === event.id) return;
-    this.#old.set(place, event.id);
-    this.add(event);
+  async #sendAfter(earlier: Promise<void>, event: NotificationEvent): Promise<void> {
+    await earlier;
+    // Each receiver has its own time, independent of the time limit of the work that notifies it.
+    await new RetryBudget(MAX_RETRY_TIME).run(() => this.#send(event));
+    this.#waiting -= 1;
   }
 
   async close(): Promise<void> {
     this.#closing.abort();
     const timer = setTimeout(() => this.#closed.abort(), STOP_TIME);
-    await this.#draining;
+    await this.#last;
     clearTimeout(timer);
   }
 
-  async #drain(): Promise<void> {
-    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift())
-      await this.#send(next);
-    this.#dropped = 0;
-    this.#draining = undefined;
+  #subject(event: NotificationEvent): string {
+    return `notification ${this.entry.name}: ${event.event} of ${event['image-id']}`;
   }
 
-  async #send({ event, since }: Waiting): Promise<void> {
-    const { logger } = this.#options;
-    const { entry } = this;
-    const subject = `notification ${entry.name}: ${event.event} of ${event['image-id']}`;
-    const left = entry['retry-timeout'] - (performance.now() - since) / 1000;
-    // Each receiver has its own time, independent of the time limit of the work that notifies it.
-    const budget = new RetryBudget(Math.max(0, left));
-    const deliverOnce = (): Promise<string> => deliver(entry, event, this.#closed.signal);
+  async #send(event: NotificationEvent): Promise<void> {
+    const { logger, retries = new RetryPolicy(RETRIES), timeout } = this.#options;
+    const subject = this.#subject(event);
+    const deliverOnce = (): Promise<string> => deliver(this.entry, event, this.#closed.signal, timeout);
+    const onRetry = (error: Error, pause: number, attempt: number): void => {
+      const again = `retrying in ${Math.ceil(pause)} s`;
+      const message = `${subject} was not delivered (attempt ${attempt}): ${error.message}; ${again}`;
+      if (attempt === 1) logger.warn(message);
+      else logger.debug(message);
+    };
     try {
-      const delivery = budget.run(() =>
-        this.#retries.run(deliverOnce, {
-          signal: this.#closing.signal,
-          onRetry: (error, pause, attempt) => {
-            const again = `retrying in ${Math.ceil(pause)} s`;
-            const message = `${subject} was not delivered (attempt ${attempt}): ${error.message}; ${again}`;
-            if (attempt === 1) logger.warn(message);
-            else logger.debug(message);
-          },
-        }),
-      );
-      const answer = await delivery.catch((error: unknown) => {
+      const delivery = retries.run(deliverOnce, { signal: this.#closing.signal, onRetry });
+      const response = await delivery.catch((error: unknown) => {
         if (error instanceof DeliveryError || this.#closed.signal.aborted) throw error;
         return deliverOnce(); // close() has ended the pause
       });
-      logger.info(`${subject} was delivered: ${answer}`);
+      logger.info(`${subject} was delivered: ${response}`);
     } catch (error) {
       const reason = this.#closed.signal.aborted ? 'the process is stopping' : (error as Error).message;
       logger.error(`${subject} was not delivered: ${reason}`);

@@ -3,8 +3,7 @@ import { describe, it } from 'node:test';
 import type { Build, ManagerState, Upload } from '@nodepool-builder/image-manager';
 import { createAjv } from '../../../../image-builder/src/json-reader.ts';
 import { RunningJobs } from '../../../src/daemon/jobs/running-jobs.ts';
-import { EVENT_SCHEMA, makeEvent } from '../../../src/daemon/notifications/event.ts';
-import { JobEvents } from '../../../src/daemon/notifications/job-events.ts';
+import { EVENT_SCHEMA, JobEvents, makeEvent } from '../../../src/daemon/notifications/event.ts';
 import { eventOfEnd, newestImages } from '../../../src/daemon/notifications/manager-events.ts';
 import { CancelledError } from '../../../src/protocol/cancelled-error.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CLOUD_IMAGE_KEYS } from '../src/cloud-image-keys.ts';
+import { CLOUD_IMAGE_KEYS } from '../src/gce-module.ts';
 
 const filters = (keys: object): readonly string[] =>
   CLOUD_IMAGE_KEYS.filters({ name: 'debian', ...keys }).map(({ name, values }) => `${name}=${values.join()}`);
