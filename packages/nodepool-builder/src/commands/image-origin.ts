@@ -1,7 +1,6 @@
 import { styleText } from 'node:util';
-import { originOfBuild } from '../attestation/origin/origin.ts';
+import { originOfBuild, readKeys } from '../attestation/origin/origin.ts';
 import type { BuildOrigin, Proof } from '../attestation/origin/origin-record.ts';
-import { readKeys } from '../attestation/origin/trusted-keys.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { withStore } from '../site/state-view.ts';
 import { CommandError } from '../terms/command-error.ts';
@@ -9,7 +8,6 @@ import { type Column, printRecords } from './table.ts';
 
 /** `image-status IMAGE-ID`: shows the origin of an image, and the proof states of its uploads. */
 export async function showOrigin(configuration: Configuration, imageId: string, json = false): Promise<void> {
-  // Imported on demand, because image-status without an image verifies nothing.
   const origin = await withStore(configuration, async (store) => {
     const state = await store.read();
     if (!state.builds.has(imageId)) {

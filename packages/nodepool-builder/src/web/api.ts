@@ -6,6 +6,7 @@ import { EventStream } from './event-stream.ts';
 import { Feed, type Item } from './feed.ts';
 import { HttpError } from './http-error.ts';
 import { API } from './openapi.ts';
+import { readBuildOrigin, readUploadOrigin } from './origins.ts';
 import { SITE_RECORDS, type SiteRecords, siteRecords } from './site-records.ts';
 import type { Site } from './site-view.ts';
 
@@ -124,11 +125,11 @@ function origins(server: FastifyInstance, context: WebContext, records: () => Pr
     if (!builds.some((one) => one['image-id'] === id)) {
       throw new HttpError(404, `builds has no ${id}`);
     }
-    return await context.origins.build(id);
+    return await readBuildOrigin(context.view, id);
   });
   const proof = 'Shows the proof state of an upload';
   server.get<Subject>(`${API}/uploads/:id/origin`, schemaOf(proof, ofUpload), async ({ params: { id } }) => {
-    const origin = await context.origins.upload(id);
+    const origin = await readUploadOrigin(context.view, id);
     if (origin === undefined) throw new HttpError(404, `uploads has no ${id}`);
     return origin;
   });

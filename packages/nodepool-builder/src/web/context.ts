@@ -2,7 +2,6 @@ import type { Logger } from '@nodepool-builder/image-builder';
 import type { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
 import type { Access } from './access.ts';
 import type { EventMetrics } from './event-metrics.ts';
-import type { Origins } from './origins.ts';
 import type { SiteView } from './site-view.ts';
 import type { WebAddress, WebOptions } from './web-options.ts';
 
@@ -14,7 +13,6 @@ export interface LocalBuilder extends Pick<NodepoolBuilder, 'uploads'> {
 /** State that the parts of the server share. */
 export interface WebContext {
   readonly view: SiteView;
-  readonly origins: Origins;
   readonly access: Access;
   readonly logger: Logger;
   /** Address on which the server listens. */

@@ -7,6 +7,7 @@ import { HttpError } from './http-error.ts';
 import { sendPage } from './layout.ts';
 import { age, badge, buildPath, progress } from './markup.ts';
 import { buildOrigin, proofText, uploadOrigin } from './origin-parts.ts';
+import { readBuildOrigin, readUploadOrigin } from './origins.ts';
 import { imageDetails, recordActions, recordItem } from './overview.ts';
 import { siteRecords } from './site-records.ts';
 import type { Site } from './site-view.ts';
@@ -35,7 +36,7 @@ export function recordPages(server: FastifyInstance, context: WebContext): void 
     if (build === undefined) throw new HttpError(404, `build ${id} does not exist`);
     const canAct = context.access.userOf(request) !== undefined;
     const own = uploads.filter((one) => one['image-id'] === id);
-    const origin = await context.origins.build(id);
+    const origin = await readBuildOrigin(context.view, id);
     const proofs = new Map(origin.uploads.map((one) => [one['upload-id'], one.proof]));
     const item = (one: UploadRecord): Html => {
       const proof = proofs.get(one['upload-id']);
@@ -57,7 +58,7 @@ export function recordPages(server: FastifyInstance, context: WebContext): void 
     const upload = uploads.find((one) => one['upload-id'] === id);
     if (upload === undefined) throw new HttpError(404, `upload ${id} does not exist`);
     const canAct = context.access.userOf(request) !== undefined;
-    const origin = await context.origins.upload(id);
+    const origin = await readUploadOrigin(context.view, id);
     const content = html`<div id="facts">${facts(upload, canAct)}
 ${origin && isShown(origin.proof, site) && uploadOrigin(origin.proof)}</div>${log('uploads', id)}`;
     return await sendPage(context, request, reply, { title: `Upload ${id}`, content, script: 'log.js' });

@@ -7,7 +7,6 @@ import { Access } from './access.ts';
 import { CloudImageWatch } from './cloud-image-watch.ts';
 import type { LocalBuilder } from './context.ts';
 import type { EventMetrics } from './event-metrics.ts';
-import { Origins } from './origins.ts';
 import { createServer } from './server.ts';
 import { SiteView } from './site-view.ts';
 import { type WebOptions, webAddress } from './web-options.ts';
@@ -56,7 +55,6 @@ export async function startWebService(site: WebServiceOptions): Promise<WebServi
   });
   const server = await createServer({
     view,
-    origins: new Origins(view),
     access,
     logger,
     address,

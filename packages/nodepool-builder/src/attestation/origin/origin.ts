@@ -10,14 +10,23 @@ import {
   type FoundAttestation,
   type Package,
   type ProvenanceError,
+  type TrustedKey,
   unverifiedStatement,
   verifyBundle,
   verifyChain,
 } from '@nodepool-builder/provenance';
+import type { AttestationSettings } from '../../configuration/attestation.ts';
 import { errorMessage } from '../../terms/command-error.ts';
+import { readTrusted } from '../trusted-keys.ts';
 import type { BuildOrigin, MaterialRecord, PackagesRecord, Proof, UploadOrigin } from './origin-record.ts';
 import { unpackPackages } from './package-list.ts';
-import type { Keys } from './trusted-keys.ts';
+
+/** Keys for verifying signatures. */
+export interface Keys {
+  readonly keys: readonly TrustedKey[];
+  /** Reason why there are no keys. */
+  readonly withoutKeys?: string;
+}
 
 /** Sources from which the origin of an image is read. */
 export interface OriginSource extends Keys {
@@ -26,7 +35,7 @@ export interface OriginSource extends Keys {
 }
 
 /** Maximum number of uploads of one build whose proof is verified. */
-const MOST_UPLOADS = 100;
+const MAX_UPLOADS = 20;
 
 /** Maximum number of earlier builds that are searched for a package list. */
 const MOST_EARLIER_BUILDS = 10;
@@ -34,27 +43,35 @@ const MOST_EARLIER_BUILDS = 10;
 /** Location of the attestations, for messages. */
 const PLACE = 'store of the manager';
 
-/**
- * Describes the origin of a build, and the proof states of its uploads.
- *
- * @param proofOf returns the proof of an upload, which may be cached
- */
-export async function originOfBuild(
-  source: OriginSource,
-  imageId: string,
-  proofOf: (upload: Upload, attestations: readonly ImageDocument[]) => Promise<Proof> = (
-    upload,
-    attestations,
-  ) => proofOfUpload(upload, attestations, source),
-): Promise<BuildOrigin> {
+/** Reads the trusted keys of a configuration. Without them, the origin is shown, but nothing is proven. */
+export async function readKeys(configuration: object): Promise<Keys> {
+  const { attestation }: { readonly attestation?: AttestationSettings } = configuration;
+  const withoutKeys = 'no trusted keys are configured; set attestation.trusted-keys';
+  if (attestation === undefined) return { keys: [], withoutKeys };
+  try {
+    const keys = await readTrusted(attestation);
+    return { keys, ...(keys.length === 0 && { withoutKeys }) };
+  } catch (error) {
+    return { keys: [], withoutKeys: errorMessage(error) };
+  }
+}
+
+/** Describes where an upload comes from. */
+export async function originOfUpload(source: OriginSource, upload: Upload): Promise<UploadOrigin> {
+  const attestations = await source.store.attestations(upload.imageId, upload.id);
+  return describeUpload(upload, proofOfUpload(upload, attestations, source));
+}
+
+/** Describes where a build comes from, and where the proofs of its newest uploads stand. */
+export async function originOfBuild(source: OriginSource, imageId: string): Promise<BuildOrigin> {
   const { state, store } = source;
   const build = state.builds.get(imageId);
   const attestations = build === undefined ? [] : await store.attestations(imageId);
   const { proof, facts } = await readBuild(imageId, attestations, source);
   const uploads = uploadsWithImages(state, imageId);
   const described: UploadOrigin[] = [];
-  for (const upload of uploads.slice(0, MOST_UPLOADS)) {
-    described.push(describeUpload(upload, await proofOf(upload, attestations)));
+  for (const upload of uploads.slice(0, MAX_UPLOADS)) {
+    described.push(describeUpload(upload, proofOfUpload(upload, attestations, source)));
     await nextTurn(); // lets other requests run
   }
   return {
@@ -72,11 +89,11 @@ export async function originOfBuild(
 }
 
 /** Verifies the chain of an upload back to its build. */
-export async function proofOfUpload(
+function proofOfUpload(
   { id, provider, externalId }: Upload,
   attestations: readonly ImageDocument[],
   { keys, withoutKeys }: Keys,
-): Promise<Proof> {
+): Proof {
   if (externalId === undefined) return unproven('the provider has no image of it');
   if (withoutKeys !== undefined) return unproven(withoutKeys);
   const found = attestations.flatMap(({ uploadId = id, text }) => {
@@ -87,7 +104,7 @@ export async function proofOfUpload(
 }
 
 /** The uploads of a build that have an image in a provider, newest first. */
-export function uploadsWithImages({ uploads }: ManagerState, imageId: string): readonly Upload[] {
+function uploadsWithImages({ uploads }: ManagerState, imageId: string): readonly Upload[] {
   return [...uploads.values()]
     .filter((upload) => upload.imageId === imageId && upload.externalId !== undefined)
     .filter(({ state }) => state === 'ready' || state === 'deleting')
@@ -95,7 +112,7 @@ export function uploadsWithImages({ uploads }: ManagerState, imageId: string): r
 }
 
 /** The finished builds of a disk image before the given one, newest first. */
-export function earlierBuilds({ builds }: ManagerState, build: Build): readonly Build[] {
+function earlierBuilds({ builds }: ManagerState, build: Build): readonly Build[] {
   return [...builds.values()]
     .filter(({ diskimage, state }) => diskimage === build.diskimage && FINISHED.has(state))
     .filter(({ requestedAt, id }) => requestedAt < build.requestedAt && id !== build.id)
@@ -157,7 +174,7 @@ function describeLink({ kind, subject, state, reason, keyId, keyFile }: ChainLin
 }
 
 /** @param proof the upload's proof */
-export function describeUpload(upload: Upload, proof: Proof): UploadOrigin {
+function describeUpload(upload: Upload, proof: Proof): UploadOrigin {
   return {
     'upload-id': upload.id,
     'image-id': upload.imageId,

@@ -17,8 +17,6 @@ export class AttestedSite {
   readonly uploads: Map<string, Upload> = new Map();
   readonly documents: ImageDocument[] = [];
   readonly packages: Map<string, string> = new Map();
-  /** Number of times that documents were read. */
-  reads = 0;
   readonly directory: string;
   /** Path of the public key. */
   readonly publicKey: string;
@@ -126,7 +124,6 @@ export class AttestedSite {
       keys: await readTrustedKeys([publicKey]),
       store: {
         attestations: async (imageId, uploadId) => {
-          this.reads += 1;
           return this.documents.filter(
             (one) =>
               one.imageId === imageId &&
