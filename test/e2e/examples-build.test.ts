@@ -63,7 +63,7 @@ async function configurations(): Promise<ReadonlyMap<string, string>> {
     files.set(name, file);
   }
   const initial = join(directory, 'nodepool.yaml');
-  await run(...builderCommand('init', '--yes', '--output', initial));
+  await run(...builderCommand('init', '--output', initial));
   return files.set('nodepool-builder init', initial);
 }
 

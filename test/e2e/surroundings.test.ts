@@ -99,11 +99,10 @@ test('a command in a working directory that has been removed ends with one line 
 
 test('the error for a missing directory for temporary files names it in one line', async (t) => {
   const directory = await place(t);
-  for (const line of ['build docs -c nodepool.yaml --output out', 'init --output new.yaml']) {
-    const { code, stderr } = await runScript(`"$@" ${line}`, directory, { TMPDIR: '/nonexistent' });
-    assert.equal(code, 1);
-    assert.match(stderr, /^(?:build of docs: .*\n)*nodepool-builder: .*\/nonexistent.*\n$/, line);
-  }
+  const line = 'build docs -c nodepool.yaml --output out';
+  const { code, stderr } = await runScript(`"$@" ${line}`, directory, { TMPDIR: '/nonexistent' });
+  assert.equal(code, 1);
+  assert.match(stderr, /^(?:build of docs: .*\n)*nodepool-builder: .*\/nonexistent.*\n$/);
 });
 
 test('a working directory that cannot be read does not affect absolute paths', async (t) => {

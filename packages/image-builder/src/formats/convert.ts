@@ -22,7 +22,7 @@ const CONVERSION_LIMIT = 4 * 3600;
 const GIBIBYTE = 2 ** 30;
 
 /** Default maximum virtual size of a disk, in bytes. */
-export const DEFAULT_LARGEST_DISK: number = 256 * GIBIBYTE;
+export const DEFAULT_LARGEST_DISK: number = 1024 * GIBIBYTE;
 
 const PROGRESS = /\((\d+(?:\.\d+)?)\/100%\)/;
 
@@ -43,10 +43,7 @@ export function conversionSource<File extends Pick<ImageFile, 'format'>>(
 
 /** Settings of {@link convertImage}. */
 export interface ConversionOptions extends OperationOptions {
-  /**
-   * Maximum virtual size of the disk in bytes, because a file of a few kilobytes can represent terabytes. Default 256
-   * GiB.
-   */
+  /** The largest disk in bytes, as a guest sees it: a file of some kilobytes can stand for terabytes. Default 1 TiB. */
   readonly largestDisk?: number | undefined;
   /**
    * Space of the target's file system, shared by concurrent operations, for which this waits. Default: no other
@@ -113,7 +110,7 @@ export async function checkDiskSize(
   const [disk, limit] = [size, largestDisk].map((bytes) => Math.ceil(bytes / GIBIBYTE));
   throw new ImageError(
     'image-too-large',
-    `the disk in "${source.path}" has ${disk} GiB, more than ${limit}; make it smaller, or raise virtual-size-limit`,
+    `the disk in "${source.path}" has ${disk} GiB, more than ${limit}; make it smaller`,
   );
 }
 

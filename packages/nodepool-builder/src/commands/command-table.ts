@@ -39,7 +39,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       },
       {
         summaries: { init: 'write a first configuration file' },
-        load: async () => withModules((await import('./init.ts')).registerInit),
+        load: async () => (await import('./init.ts')).registerInit,
       },
       {
         summaries: { doctor: 'check a whole site, and suggest what to do' },
@@ -68,7 +68,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       },
       {
         summaries: { 'cancel <id>': 'stop a build or an upload that runs' },
-        load: async () => configured([(await import('./cancel.ts')).CANCEL]),
+        load: async () => configured([(await import('./manager-requests.ts')).CANCEL]),
       },
       {
         summaries: { 'image-list': 'list images in providers, or at builders' },
@@ -122,7 +122,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       },
       {
         summaries: { 'convert <file>': 'convert an image file to another format' },
-        load: async () => withModules((await import('./convert.ts')).registerConvert),
+        load: async () => (await import('./convert.ts')).registerConvert,
       },
       {
         summaries: { 'upload <file>': 'upload an image file' },

@@ -1,7 +1,9 @@
+import type { StateStore } from '@nodepool-builder/image-manager';
 import { jobServers } from '../configuration/gearman-server.ts';
+import { cancel } from '../site/cancel.ts';
 import { thisUser } from '../site/control-jobs.ts';
 import { askManager, REQUESTS } from '../site/manager-requests.ts';
-import { withStore } from '../site/state-view.ts';
+import { hasStore, withStore } from '../site/state-view.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 
 /** The commands that only send a request to the manager, and print its result within seconds. */
@@ -15,3 +17,24 @@ export const MANAGER_REQUESTS: readonly ConfiguredCommand[] = REQUESTS.map(({ as
     });
   },
 }));
+
+/** `cancel`: stops a build or an upload, wherever it runs or waits. */
+export const CANCEL: ConfiguredCommand = {
+  name: 'cancel',
+  description:
+    'Stops a build or an upload that a builder runs, which then removes what it has made. Clients that wait for it see ' +
+    'who cancelled it. The manager withdraws one that waits for a builder. It builds a disk image again when its next ' +
+    'build is due after that, when its configuration changes, or after "rebuild", and uploads the next build.',
+  argument: [
+    '<id>',
+    'image-id of a build, upload-id of an upload, or name of a disk image that is being built',
+  ],
+  example: 'debian-20161118140211-9f3c',
+  run: async (site, _, id) => {
+    const configuration = await site.configuration();
+    const useStore = hasStore(configuration)
+      ? async <T>(work: (store: StateStore) => Promise<T>): Promise<T> => await withStore(configuration, work)
+      : undefined;
+    console.log(await cancel(jobServers(configuration), id, thisUser(), useStore));
+  },
+};

@@ -14,7 +14,7 @@ it('a file is not converted if its disk exceeds the size limit', async (t) => {
   const directory = temporaryDirectory(t);
   const path = join(directory, 'image.raw');
   await writeFile(path, 'disk');
-  await truncate(path, 2 ** 21);
+  await truncate(path, 2 ** 40 + 2 ** 20);
   const provider = {
     name: 'ci',
     formats: ['qcow2'],
@@ -22,17 +22,10 @@ it('a file is not converted if its disk exceeds the size limit', async (t) => {
     upload: () => Promise.resolve({ externalId: 'there' }),
   } as Partial<ImageProvider> as ImageProvider;
   const upload = { path, format: 'raw', name: 'debian', metadata: {}, dryRun: false } as const;
-  const run = async (largestDisk: number): Promise<unknown> =>
-    await uploadFile(
-      provider,
-      { ...upload, directory, largestDisk, withProgress: withoutProgress },
-      t.signal,
-    );
   await assert.rejects(
-    run(2 ** 20),
+    uploadFile(provider, { ...upload, directory, withProgress: withoutProgress }, t.signal),
     (error) => error instanceof ImageError && error.code === 'image-too-large',
   );
-  await run(2 ** 21);
 });
 
 it('a file without the attestations that the configuration requires is rejected and not uploaded', async (t) => {
