@@ -91,7 +91,7 @@ export abstract class BaseImageBuilder {
       if (waiting !== undefined) void log.write(`# waiting for ${waiting}`);
       site.onProgress({ ...progress, ...(waiting !== undefined && { waiting }) });
     });
-    const space = new BuildSpace({ ...site, onProgress }, imageId, this.diskimage.diskSpace);
+    const space = new BuildSpace({ ...site, onProgress }, imageId);
     try {
       await job.attester?.check();
       await site.staging.hideFiles(job.attester?.secretFiles ?? []);

@@ -19,8 +19,6 @@ export interface DiskImage {
    */
   readonly publicVariables?: readonly string[];
   readonly validation?: ImageValidation;
-  /** Bytes of disk space that a build reserves. Default: the space that the last build used, or none without one. */
-  readonly diskSpace?: number;
   /** `ELEMENTS_PATH`. */
   readonly elementsDir?: string;
   /** `NODEPOOL_SCRIPTDIR`. */

@@ -1,6 +1,7 @@
 import type { PathLike, Stats } from 'node:fs';
 import { lstat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { unlessAborted } from './cancellation.ts';
 import { entryPaths } from './directory-entries.ts';
 import { Mutex } from './repository/mutex.ts';
 import { errnoOf } from './system-error.ts';
@@ -8,9 +9,6 @@ import type { OperationOptions } from './types.ts';
 
 /** Size of a block in the result of stat(2), in bytes, on every file system. */
 export const STAT_BLOCK = 512;
-
-/** Milliseconds during which smaller requests may overtake a waiting one. */
-const OVERTAKING = 600_000;
 
 /**
  * Milliseconds between two checks of the free space while a request waits, because files outside a reservation may be
@@ -28,6 +26,9 @@ const MOST_NAMES = 3;
 const MEASURE_INTERVAL = 10_000;
 const SHARE = 1 / 500;
 
+/** Signal of requests that nobody cancels. */
+const NEVER = new AbortController().signal;
+
 /** A request for disk space. */
 export interface SpaceRequest {
   /** Name of the operation for those that wait for its end: `build of image debian-1`. */
@@ -38,14 +39,6 @@ export interface SpaceRequest {
   readonly bytes: number;
   /** Returns the error for a number of missing bytes. */
   readonly tooLittle: (missing: number) => Error;
-}
-
-interface Waiting {
-  readonly request: SpaceRequest;
-  readonly reservation: Reservation;
-  readonly since: number;
-  readonly onWaiting: (others: readonly string[]) => void;
-  readonly granted: PromiseWithResolvers<void>;
 }
 
 /** Reserved space, until {@link Reservation.release}. */
@@ -109,22 +102,17 @@ export class Reservation {
 }
 
 /**
- * Free space of one file system, which concurrent operations reserve before they write. A request that does not fit
- * waits until others end. If their end cannot help, it fails at once. Reservations are kept in memory, so none outlives
- * the process.
+ * Free space of one file system, which concurrent operations reserve before they write. A request that does not fit waits
+ * until others end; if their end cannot help, it fails at once. Requests are granted in their order. Reservations are kept
+ * in memory: none outlives the process.
  */
 export class DiskSpaceGuard {
   readonly #reservations = new Set<Reservation>();
-  readonly #queue = new Set<Waiting>();
-  readonly #overtaking: number;
-  /** Held while the free space is checked. */
-  readonly #mutex = new Mutex();
-  #timer: NodeJS.Timeout | undefined;
-
-  /** @param overtaking milliseconds during which smaller requests may overtake a waiting one */
-  constructor(overtaking: number = OVERTAKING) {
-    this.#overtaking = overtaking;
-  }
+  /** Requests that are not granted yet, in their order. */
+  readonly #queue = new Set<SpaceRequest>();
+  readonly #turns = new Mutex();
+  /** Resolves when free space may have changed. */
+  #changed = Promise.withResolvers<void>();
 
   /**
    * Waits for the space of a request. `onProgress` gets the operations for which it waits.
@@ -172,76 +160,62 @@ export class DiskSpaceGuard {
     request: SpaceRequest,
     total: number,
     paths: readonly string[],
-    { signal, onProgress }: OperationOptions,
+    { signal = NEVER, onProgress }: OperationOptions,
   ): Promise<Reservation> {
-    signal?.throwIfAborted();
+    signal.throwIfAborted();
+    const reservation = new Reservation(request.name, total, paths, (released) => {
+      if (this.#reservations.delete(released)) this.#wake();
+    });
+    if (request.bytes === 0) {
+      this.#reservations.add(reservation);
+      return reservation;
+    }
     let told: string | undefined;
-    const onWaiting = (others: readonly string[]): void => {
-      const waiting = `disk space, held by ${listed(others)}`;
+    const tell = (): void => {
+      const earlier = [...this.#queue].slice(0, [...this.#queue].indexOf(request));
+      const waiting = `disk space, held by ${listed([...this.#reservations, ...earlier].map(({ name }) => name))}`;
       if (waiting !== told) onProgress?.({ done: 0, total: 100, waiting });
       told = waiting;
     };
-    const reservation = new Reservation(request.name, total, paths, (released) => {
-      if (this.#reservations.delete(released)) this.#look();
+    this.#queue.add(request);
+    if (this.#queue.size > 1) tell();
+    const turn = this.#turns.run(async () => {
+      for (;;) {
+        const changed = this.#changed.promise; // also if it is during the measurement
+        if (await this.#grant(reservation, request, signal)) return;
+        tell();
+        const timer = setTimeout(() => this.#wake(), LOOK_INTERVAL);
+        await changed;
+        clearTimeout(timer);
+      }
     });
-    const granted = Promise.withResolvers<void>();
-    const onAbort = (): void => granted.reject(signal?.reason);
-    const waiting = { request, reservation, since: performance.now(), onWaiting, granted };
-    this.#queue.add(waiting);
-    signal?.addEventListener('abort', onAbort, { once: true });
     try {
-      this.#look();
-      await granted.promise;
+      await unlessAborted(turn, signal);
       if (told !== undefined) onProgress?.({ done: 0, total: 100 });
       return reservation;
     } finally {
-      signal?.removeEventListener('abort', onAbort);
-      if (this.#queue.delete(waiting)) this.#look();
+      this.#queue.delete(request);
+      if (signal.aborted) this.#wake();
     }
   }
 
-  #look(): void {
-    clearTimeout(this.#timer);
-    if (this.#queue.size === 0) return;
-    this.#timer = setTimeout(() => this.#look(), LOOK_INTERVAL);
-    void this.#mutex.run(async () => {
-      await this.#serve().catch((error: unknown) => {
-        for (const { granted } of this.#queue) granted.reject(error);
-      });
-    });
+  #wake(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
   }
 
-  /** Grants waiting requests in order, as far as they fit. */
-  async #serve(): Promise<void> {
-    if (this.#queue.size === 0) return;
+  /** Grants a request if it fits now. @throws the error of `tooLittle` if it never can; the signal's reason */
+  async #grant(reservation: Reservation, request: SpaceRequest, signal: AbortSignal): Promise<boolean> {
+    signal.throwIfAborted();
     // In this order, bytes written between the two measurements count twice rather than not at all.
-    const held = [...this.#reservations];
-    const states = await Promise.all(held.map((reservation) => reservation.measure()));
-    let due = states.reduce((sum, state) => sum + state.due, 0);
-    let reclaimable = states.reduce((sum, state) => sum + state.due + state.written, 0);
-    const before = held.map(({ name }) => name);
-    let isOvertaken = false;
-    for (const waiting of this.#queue) {
-      const { request, reservation, granted, since, onWaiting } = waiting;
-      const free = await freeSpace(request.path);
-      if (!this.#queue.has(waiting)) continue; // aborted in the meantime
-      const missing = request.bytes === 0 ? 0 : due + request.bytes - free;
-      if (missing <= 0 && !isOvertaken) {
-        this.#queue.delete(waiting);
-        this.#reservations.add(reservation);
-        due += request.bytes;
-        reclaimable += request.bytes;
-        granted.resolve();
-      } else if (missing > reclaimable) {
-        this.#queue.delete(waiting);
-        granted.reject(request.tooLittle(missing - reclaimable));
-        continue;
-      } else {
-        onWaiting(before);
-        isOvertaken ||= performance.now() - since >= this.#overtaking;
-      }
-      before.push(request.name);
-    }
+    const states = await Promise.all([...this.#reservations].map((held) => held.measure()));
+    const due = states.reduce((sum, state) => sum + state.due, 0);
+    const missing = due + request.bytes - (await freeSpace(request.path));
+    signal.throwIfAborted();
+    const reclaimable = states.reduce((sum, state) => sum + state.due + state.written, 0);
+    if (missing > reclaimable) throw request.tooLittle(missing - reclaimable);
+    if (missing <= 0) this.#reservations.add(reservation);
+    return missing <= 0;
   }
 }
 

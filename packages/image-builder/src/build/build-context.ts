@@ -176,7 +176,7 @@ function commandError(command: string, result: CommandResult, logName: string): 
   const end = describeEnd(result);
   if (result.diskFull) {
     const reason = /no space left on device/i.test(end) ? '' : ': no space left on device';
-    const remedy = 'free space, lower build-cache-size, or set disk-space of the disk image to what it needs';
+    const remedy = 'make room, or lower build-cache-size';
     return new ImageError('disk-full', `"${command}" ${end}${reason}; ${remedy}; see ${logName}`);
   }
   const message = `"${command}" ${end}; see ${logName}`;

@@ -7,29 +7,22 @@ import type { BuildSite } from '../repository.ts';
 export class BuildSpace {
   readonly #site: BuildSite;
   readonly #imageId: string;
-  readonly #setting: number | undefined;
   #reservation: Reservation | undefined;
 
-  /** @param setting bytes to reserve; undefined to reserve what the last build used */
-  constructor(site: BuildSite, imageId: string, setting: number | undefined) {
+  constructor(site: BuildSite, imageId: string) {
     this.#site = site;
     this.#imageId = imageId;
-    this.#setting = setting;
   }
 
   /**
-   * Waits for the space of the whole build. If the required space is unknown, the build starts at once.
+   * Waits for the space that the last build of the image took. Without one, the build begins at once.
    *
    * @throws ImageError `disk-full`
    */
   async reserve(): Promise<void> {
-    const { staging, lastSpace, space } = this.#site;
-    const bytes = this.#setting ?? lastSpace ?? 0;
-    const source =
-      this.#setting === undefined
-        ? 'like the last build; free space there, lower build-cache-size, or set disk-space of the disk image to what it needs'
-        : 'according to its disk-space; free space there, or lower build-cache-size or disk-space';
-    this.#reservation = await space.reserve(this.#request(staging.directory, bytes, source), this.#site);
+    const { staging, lastSpace = 0, space } = this.#site;
+    const request = this.#request(staging.directory, lastSpace, 'as the last build did');
+    this.#reservation = await space.reserve(request, this.#site);
     this.#reservation.watch();
   }
 
@@ -41,11 +34,7 @@ export class BuildSpace {
   async extend(path: string, bytes: number, signal: AbortSignal): Promise<void> {
     if (this.#reservation === undefined) throw new TypeError('the build has no reservation');
     const { space, onProgress } = this.#site;
-    const request = this.#request(
-      path,
-      bytes,
-      'for its next step; free space there, or set disk-space of the disk image to what it needs',
-    );
+    const request = this.#request(path, bytes, 'for its next step');
     this.#reservation = await space.extend(this.#reservation, request, { signal, onProgress });
     this.#reservation.watch();
   }
@@ -65,7 +54,7 @@ export class BuildSpace {
       new ImageError(
         'disk-full',
         `building image ${this.#imageId} needs ${formatBytes(bytes)} next to "${path}", ` +
-          `${formatBytes(missing)} more than can become free, ${why}`,
+          `${formatBytes(missing)} more than can become free, ${why}; make room there, or lower build-cache-size`,
       );
     return { name: `build of image ${this.#imageId}`, path, bytes, tooLittle };
   }

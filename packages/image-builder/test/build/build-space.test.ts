@@ -30,11 +30,12 @@ class PausedBuild {
 
   constructor(repository: ImageRepository, imageId: string, diskSpace: number) {
     const script = async (context: FullBuildContext): Promise<void> => {
+      await context.reserveSpace(await context.stateDirectory(), diskSpace);
       this.#running.resolve();
       await this.#finish.promise;
       await makeImage(context);
     };
-    this.done = new ScriptedBuilder(script, { diskSpace }).build({ imageId, repository });
+    this.done = new ScriptedBuilder(script).build({ imageId, repository });
   }
 
   get running(): Promise<void> {
@@ -45,6 +46,12 @@ class PausedBuild {
     this.#finish.resolve();
     await this.done;
   }
+}
+
+/** Makes an image once 20 MiB are free. */
+async function makeLater(context: FullBuildContext): Promise<void> {
+  await context.reserveSpace(await context.stateDirectory(), 20 * MEBIBYTE);
+  await makeImage(context);
 }
 
 /** Progress reports until the operation waits. */
@@ -68,11 +75,7 @@ test('a build waits for another build’s disk space, reports it, and then runs'
   await first.running;
   const { seen, onProgress, waits } = waitsFor();
   const lines: string[] = [];
-  const builder = new ScriptedBuilder(makeImage, {
-    name: 'other',
-    diskSpace: 20 * MEBIBYTE,
-    buildTimeout: 60,
-  });
+  const builder = new ScriptedBuilder(makeLater, { name: 'other', buildTimeout: 60 });
   const second = builder.build({
     imageId: 'second',
     repository,
@@ -95,7 +98,7 @@ test('a build that waits for disk space can be cancelled', async (t) => {
   await first.running;
   const { onProgress, waits } = waitsFor();
   const controller = new AbortController();
-  const second = new ScriptedBuilder(makeImage, { name: 'other', diskSpace: 20 * MEBIBYTE }).build({
+  const second = new ScriptedBuilder(makeLater, { name: 'other' }).build({
     imageId: 'second',
     repository,
     onProgress,
@@ -125,9 +128,11 @@ test('a conversion waits for a build’s disk space', async (t) => {
 
 test('a build that can never have its disk space fails at once, with the reason in its log', async (t) => {
   const repository = await setUp(t);
-  const builder = new ScriptedBuilder(makeImage, { diskSpace: 2 ** 30 });
+  const builder = new ScriptedBuilder(async (context) =>
+    context.reserveSpace(await context.stateDirectory(), 2 ** 30),
+  );
   const message =
-    /needs 1\.0 GiB next to .*, 99\d\.\d MiB more than can become free, according to its disk-space; free space there/;
+    /needs 1\.0 GiB next to .*, 99\d\.\d MiB more than can become free, for its next step; make room there/;
   await assert.rejects(builder.build({ imageId: 'image', repository }), withCode('disk-full', message));
   assert.match(await readFile(join(repository.logDirectory, 'image.log'), 'utf8'), message);
 });
@@ -146,24 +151,5 @@ test('a build reserves as much disk space as the image’s last build took', asy
   const second = new ScriptedBuilder(makeImage).build({ imageId: 'second', repository, onProgress });
   await waits;
   await other.finish();
-  await second;
-});
-
-test('a build that learns its need for disk space while it runs waits for it', async (t) => {
-  const repository = await setUp(t);
-  const first = new PausedBuild(repository, 'first', 20 * MEBIBYTE);
-  await first.running;
-  const { onProgress, waits } = waitsFor();
-  const script = async (context: FullBuildContext): Promise<void> => {
-    await context.reserveSpace(await context.stateDirectory(), 20 * MEBIBYTE);
-    await makeImage(context);
-  };
-  const second = new ScriptedBuilder(script, { name: 'other' }).build({
-    imageId: 'second',
-    repository,
-    onProgress,
-  });
-  assert.equal(await waits, 'disk space, held by build of image first');
-  await first.finish();
   await second;
 });

@@ -28,14 +28,7 @@ const COMMON = {
   'build-timeout': {
     type: 'number',
     minimum: 1,
-    description: `Time limit of a build in seconds. Default: ${BUILD_TIMEOUT}, eight hours, for a build that the manager requests; no limit for other clients, as in nodepool 0.3.`,
-  },
-  'disk-space': {
-    type: 'number',
-    minimum: 0,
-    description:
-      'Disk space that a build reserves in `images-dir` before it begins, in GiB; it waits until other builds, ' +
-      'conversions and downloads leave as much. Default: the space that the last build used, if its image still exists.',
+    description: `Time limit of a build in seconds. Default: ${BUILD_TIMEOUT}, eight hours, for an import from Zuul, and a build that the manager requests; no limit for other clients, as in nodepool 0.3.`,
   },
   validate: VALIDATION_SCHEMA,
   keep: {

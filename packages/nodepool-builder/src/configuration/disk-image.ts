@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ImageFormat } from '@nodepool-builder/image-builder';
+import { BUILD_TIMEOUT } from '@nodepool-builder/image-builder/module-kit';
 import { toText } from '../yaml/values.ts';
 import { isMapping } from '../yaml/yaml-document.ts';
 import type { DiskImageConfiguration, GeneralSettings, ProviderConfiguration } from './configuration.ts';
@@ -29,8 +30,7 @@ export function toDiskImage(
   const settings: unknown = module.read?.(values, { ...context, name }) ?? values;
   const { content = settings, snapshotProvider, isImported = false } = module.describe?.(settings) ?? {};
   const {
-    'build-timeout': buildTimeout,
-    'disk-space': diskSpace,
+    'build-timeout': buildTimeout = isImported ? BUILD_TIMEOUT : undefined,
     validate,
     pause = false,
     keep = 2,
@@ -54,7 +54,6 @@ export function toDiskImage(
       providers.filter((provider) => provider.name !== snapshotProvider),
     ),
     ...(buildTimeout !== undefined && { buildTimeout }),
-    ...(diskSpace !== undefined && { diskSpace: diskSpace * 2 ** 30 }),
     ...(validate && { validation: toValidation(validate, context.absolute) }),
     keep,
     ...(release !== undefined && { release }),
