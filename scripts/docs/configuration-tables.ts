@@ -112,7 +112,10 @@ interface Place {
 function tables(page: string, path: string, schema: SettingsSchema, written: Map<string, Place>): string {
   const { properties = {}, required = [] } = schema;
   const entries = Object.entries(properties);
-  const read = entries.filter(([, node]) => node.description !== ELSEWHERE && node.not === undefined);
+  // A key without a description is read by other parts of nodepool alone.
+  const read = entries.filter(
+    ([, { description, not }]) => ![undefined, ELSEWHERE].includes(description) && not === undefined,
+  );
   const within: string[] = [];
   const rows = read.map(([key, node]) => {
     const name = path === '' ? key : `${path}.${key}`;

@@ -130,19 +130,12 @@ async function resumable(
   return undefined;
 }
 
-/** @throws ImageError `invalid-configuration` */
 async function loginOf(
-  { connection, username, winrm: settings }: OnInstance,
+  { username, winrm: settings }: OnInstance,
   identity: Identity,
   hostKey: HostKey,
 ): Promise<Login> {
-  if (connection === 'ssh') return sshLogin(username, identity, hostKey);
-  if (settings === undefined) {
-    throw new ImageError(
-      'invalid-configuration',
-      'connection: winrm requires the settings "winrm"; add them',
-    );
-  }
+  if (settings === undefined) return sshLogin(username, identity, hostKey);
   // imported on demand, because SSH needs no HTTP client
   const { winrmLogin } = await import('./winrm/winrm-login.ts');
   return winrmLogin(username, settings, hostKey);
@@ -200,7 +193,7 @@ class InstanceBuild {
         ...(minRam !== undefined && { minRam }),
         ...(nameFilter !== undefined && { nameFilter }),
         publicKey: identity.publicKey,
-        ...(settings.connection === 'ssh' && username === 'root' && { userData: CLOUD_CONFIG }),
+        ...(settings.winrm === undefined && username === 'root' && { userData: CLOUD_CONFIG }),
         port: login.port,
       },
       { signal },

@@ -8,9 +8,8 @@ const SECONDS = { type: 'number', exclusiveMinimum: 0 } as const;
 const WINRM = {
   type: 'object',
   additionalProperties: false,
-  description: 'For `connection: winrm`, which uses HTTPS.',
+  description: 'Connect by WinRM over HTTPS. Default: SSH.',
   properties: {
-    port: { type: 'integer', minimum: 1, maximum: 65_535, default: 5986, description: 'Port.' },
     'password-file': {
       ...FILE,
       description:
@@ -67,7 +66,7 @@ const BLOCK = {
         },
         'cloud-image': {
           ...TEXT,
-          description: 'Name in `cloud-images` of the provider, or of the top level.',
+          description: 'Name in `cloud-images` of the provider.',
         },
       },
       description:
@@ -77,7 +76,7 @@ const BLOCK = {
     'min-ram': {
       type: 'integer',
       minimum: 1,
-      description: "Minimum memory of the instance, in MiB. Default: the provider's.",
+      description: "Minimum memory of the instance, in MiB. Default: the provider's; 1024 with QEMU.",
     },
     'name-filter': {
       ...TEXT,
@@ -91,11 +90,10 @@ const BLOCK = {
       ...FILE,
       description: 'Private key that the base image accepts. Default: a key pair generated for each build.',
     },
-    connection: { enum: ['ssh', 'winrm'], default: 'ssh', description: 'Protocol of the connection.' },
     winrm: WINRM,
     shell: {
       enum: ['posix', 'powershell'],
-      description: 'Shell that runs the steps. Default: `posix`, or `powershell` with `connection: winrm`.',
+      description: 'Shell that runs the steps. Default: `posix`, or `powershell` with `winrm`.',
     },
     setup: {
       ...TEXT,
@@ -118,7 +116,6 @@ const BLOCK = {
       default: 600,
       description: 'Timeout from the launch to the first login, in seconds.',
     },
-    'stop-timeout': { ...SECONDS, default: 300, description: 'Timeout of the shutdown, in seconds.' },
     'keep-on-failure': {
       ...SECONDS,
       description:

@@ -34,14 +34,9 @@ export const CLOUD_IMAGE_KEYS: CloudImageKeys = {
       },
       description: 'With `gallery-name` of the provider: an image definition.',
     },
-    'community-gallery-image': {
-      type: ['object', 'null'],
-      description: 'A community gallery image, for launchers only.',
-    },
-    'image-reference': {
-      type: ['object', 'null'],
-      description: 'A marketplace image, for launchers only.',
-    },
+    // For launchers alone.
+    'community-gallery-image': { type: ['object', 'null'] },
+    'image-reference': { type: ['object', 'null'] },
   },
   filters(image) {
     const foreign = FOREIGN.find((key) => image[key] != null);

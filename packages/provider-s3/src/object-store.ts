@@ -200,8 +200,7 @@ export class ObjectStore {
   async #open(): Promise<S3> {
     const { entry, attempts = ATTEMPTS } = this.#options;
     const { endpoint, 'region-name': region, 'profile-name': profile } = entry;
-    const { 'shared-credentials-file': filepath, 'path-style': forcePathStyle = endpoint !== undefined } =
-      entry;
+    const { 'shared-credentials-file': filepath } = entry;
     const [{ S3 }, { fromNodeProviderChain }] = await Promise.all([
       import('@aws-sdk/client-s3'),
       import('@aws-sdk/credential-providers'),
@@ -223,7 +222,7 @@ export class ObjectStore {
     const settings: S3ClientConfig = {
       ...(profile && { profile }),
       ...(endpoint && { endpoint }),
-      forcePathStyle,
+      forcePathStyle: endpoint !== undefined,
       credentials,
       maxAttempts: attempts,
       // Content-MD5 protects the parts, because other object stores do not support AWS's newer checksums. Some stores

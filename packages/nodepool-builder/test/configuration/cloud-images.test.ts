@@ -37,37 +37,26 @@ const AMAZON = new Map([
 ]);
 
 describe('cloud-images', () => {
-  it('a provider’s cloud-images take precedence over the top level’s', async (t) => {
+  it('cloud images belong to their provider, and have an id or filters with values as text', async (t) => {
     const { images, warnings } = await load(
       t,
-      `cloud-images:
-  - {name: debian, image-filters: [{name: name, values: [debian-*]}]}
-  - {name: ubuntu, image-filters: [{name: image-name, values: [ubuntu]}]}
-  - {name: fixed, image-filters: [{name: image-name, values: [fixed]}]}
-providers:
+      `providers:
   - name: a
     type: directory
     directory: d
-    cloud-images:
+    cloud-images: &both
       - {name: debian, image-filters: [{name: tag, values: [good, 1, true]}]}
-      - {name: ubuntu, username: ci}
-      - {name: fixed, image-id: 12}
-  - {name: b, type: directory, directory: e, images: []}
+      - {name: fixed, image-id: 12, username: ci}
+  - {name: b, type: directory, directory: e, images: [], cloud-images: *both}
+  - {name: c, type: directory, directory: f, images: []}
 `,
     );
     assert.deepEqual(warnings, []);
-    assert.deepEqual(images, {
-      a: [
-        { name: 'debian', filters: [{ name: 'tag', values: ['good', '1', 'True'] }] },
-        { name: 'ubuntu', filters: [{ name: 'image-name', values: ['ubuntu'] }] },
-        { name: 'fixed', imageId: '12', filters: [] },
-      ],
-      b: [
-        { name: 'debian', filters: [{ name: 'name', values: ['debian-*'] }] },
-        { name: 'ubuntu', filters: [{ name: 'image-name', values: ['ubuntu'] }] },
-        { name: 'fixed', filters: [{ name: 'image-name', values: ['fixed'] }] },
-      ],
-    });
+    const both = [
+      { name: 'debian', filters: [{ name: 'tag', values: ['good', '1', 'True'] }] },
+      { name: 'fixed', imageId: '12', filters: [] },
+    ];
+    assert.deepEqual(images, { a: both, b: both, c: [] });
   });
 
   it('OpenStack’s cloud-images are read in nodepool’s spelling', async (t) => {
@@ -146,8 +135,8 @@ providers:
     ],
     [
       'with an unknown filter',
-      'cloud-images:\n  - {name: x, image-filters: [{name: status, values: [a]}]}',
-      /nodepool\.yaml:3:\d+: cloud-images\[0\] "x" chooses no image: image filter: unknown key "status"/,
+      'providers:\n  - name: a\n    type: directory\n    directory: d\n    cloud-images:\n      - {name: x, image-filters: [{name: status, values: [a]}]}',
+      /nodepool\.yaml:7:\d+: .*cloud-images\[0\] "x" chooses no image: image filter: unknown key "status"/,
     ],
     ...['aws, region-name: r', 'directory, directory: d', 'gce, project: p'].map(
       (type) =>
@@ -172,12 +161,7 @@ providers:
         ] as const,
     ),
     [
-      'without filters at the top level',
-      'cloud-images: [{name: x}]',
-      /cloud-images\[0\] lacks the key "image-filters"/,
-    ],
-    [
-      'that are omitted together with images',
+      'absent, in a provider without images',
       'providers: [{name: a, type: directory, directory: d}]',
       /providers\[0\] lacks the key "images"/,
     ],

@@ -75,8 +75,7 @@ export class QemuInstanceProvider implements InstanceProvider {
     this.#directory = directory;
     this.#consoleTimeout = consoleTimeout;
     this.#logger = logger;
-    const { memory, cpus } = QEMU_SETTINGS.properties;
-    this.#settings = { memory: memory.default, cpus: cpus.default, ...settings };
+    this.#settings = { cpus: QEMU_SETTINGS.properties.cpus.default, ...settings };
   }
 
   async launch(request: LaunchRequest, { signal }: OperationOptions = {}): Promise<QemuInstance> {

@@ -21,11 +21,13 @@ export class ApiFixture {
   readonly logger: RecordingLogger = new RecordingLogger();
   readonly api: ZuulApi;
 
-  constructor(zuul: ZuulDouble, options: Partial<ZuulApiOptions> = {}) {
+  constructor(
+    zuul: ZuulDouble,
+    { tenant = 'example', ...options }: Partial<ZuulApiOptions> & { readonly tenant?: string } = {},
+  ) {
     const { clock, logger } = this;
     this.api = new ZuulApi({
-      apiUrl: zuul.url,
-      tenant: 'example',
+      apiUrl: `${zuul.url}t/${encodeURIComponent(tenant)}`,
       logger,
       clock,
       random: () => 0,

@@ -158,8 +158,7 @@ export function idOf({ uuid, end }: BuildRow): string {
 /** Settings of the image that the double's job builds. */
 export function imageOf(zuul: ZuulDouble): ZuulSettings {
   return {
-    'api-url': zuul.url,
-    tenant: 'example',
+    'api-url': `${zuul.url}t/example`,
     project: 'opendev/system-config',
     pipelines: ['periodic', 'post'],
     job: 'build-ubuntu-noble-image',
@@ -170,8 +169,6 @@ export function imageOf(zuul: ZuulDouble): ZuulSettings {
     ],
     'poll-interval': 60,
     'require-sha256': false,
-    pause: false,
-    'build-timeout': 60,
   };
 }
 

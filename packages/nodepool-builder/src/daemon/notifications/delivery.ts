@@ -56,7 +56,8 @@ export async function deliver(
 ): Promise<string> {
   if (command !== undefined) return await run(command, event, signal, timeout);
   const address = target.startsWith('/') ? await readText(target, 'url') : target;
-  if (!isWebhookUrl(address)) throw new DeliveryError('the file of url does not contain an HTTP URL; correct it');
+  if (!isWebhookUrl(address))
+    throw new DeliveryError('the file of url does not contain an HTTP URL; correct it');
   const body = JSON.stringify(event);
   const secret = secretFile === undefined ? undefined : await readText(secretFile, 'secret-file');
   const headers = {
