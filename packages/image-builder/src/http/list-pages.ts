@@ -49,7 +49,7 @@ export interface ListOptions {
 export const PAGE_SIZES: readonly (number | undefined)[] = [1000, 100, undefined];
 
 /** Error codes with which servers reject a page size (status 400, 412 and 413). */
-const REFUSALS: ReadonlySet<unknown> = new Set(['bad-request', 'too-large']);
+const REFUSALS: ReadonlySet<unknown> = new Set(['bad-request', 'conflict', 'too-large']);
 
 /** The list whose page is being requested: its limits, and the bytes that it has received. */
 interface ListProgress {
