@@ -195,7 +195,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     // No attempt succeeds, even if the next one begins before the file is gone.
     cloud.glance.inject({ method: 'PUT', times: 1000 }, answersWith(503));
     const upload = client.upload('10', 'cloud-a', 'trusty');
-    await builder.logged(/upload of image 10: attempt 1 failed, next attempt in [\d.]+ s/);
+    await builder.logged(/upload of image 10 failed; retrying in [\d.]+ s/);
     await rm(join(site.images, '10.raw'));
     assert.equal((await upload).end, 'WORK_FAIL');
     assert.deepEqual(await imagesOf('10'), []);

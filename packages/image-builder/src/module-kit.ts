@@ -105,6 +105,7 @@ export {
   responseMeter,
 } from './http/list-pages.ts';
 export {
+  attemptText,
   type Clock,
   type Retry,
   RetryBudget,

@@ -189,7 +189,6 @@ async function sendSnapshot(
           {
             signal,
             mayRetry: (error) => error instanceof CloudError && error.code === 'not-found',
-            onRetry: () => {},
           },
         );
         list.add(index, digest);

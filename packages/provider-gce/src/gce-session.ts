@@ -7,6 +7,7 @@ import {
   type CloudErrorCode,
   cloudError,
   RetryPolicy,
+  retryText,
   unlessAborted,
   withTimeout,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -80,9 +81,9 @@ export class GceSession {
       await retries.run(async () => await this.once(task, limited, request), {
         signal: limited,
         mayRetry: (error) => error instanceof CloudError && TRANSIENT.includes(error.code),
-        onRetry: ({ message }, delay) => {
-          last = ` (last failure: ${message})`;
-          logger?.debug(`${message}; retry in ${delay.toFixed(1)} s`);
+        onRetry: (retry) => {
+          last = ` (last failure: ${retry.error.message})`;
+          logger?.debug(`${retry.error.message}; ${retryText(retry)}`);
         },
       });
     return await withTimeout(timeLimit, signal, run, () => {

@@ -100,7 +100,7 @@ export async function uploadSmallBlob(
       const headers = { 'content-type': 'application/octet-stream' };
       await registry.send({ task: 'PUT blob', method: 'PUT', path, headers, body: bytes, signal });
     },
-    { signal, onRetry: () => {} },
+    { signal },
   );
   return blob;
 }
@@ -269,7 +269,7 @@ async function sendChunk(upload: BlobUpload, session: Session, bytes: Buffer): P
       }
       if (session.offset < end) await patch(upload, session, bytes.subarray(session.offset - begin), end);
     },
-    { signal, onRetry: () => {} },
+    { signal },
   );
   await save(stateOf(session));
 }
@@ -327,7 +327,7 @@ async function finish({ registry, signal }: BlobUpload, session: Session, { dige
         throw isOther ? new UploadLostError(error.message) : error;
       }
     },
-    { signal, onRetry: () => {} },
+    { signal },
   );
 }
 

@@ -98,7 +98,7 @@ export class Registry {
   /** Sends a request, and retries after transient errors. @throws CloudError, or the signal's reason */
   async request(request: RegistryRequest): Promise<HttpAnswer> {
     const { signal } = request;
-    return await this.policy.run(() => this.send(request), { signal, onRetry: () => {} });
+    return await this.policy.run(() => this.send(request), { signal });
   }
 
   /**

@@ -39,8 +39,8 @@ export interface RetryOptions {
   readonly signal?: AbortSignal | undefined;
   /** Called after each failure; returns whether to retry. Default: the error is retriable. */
   readonly mayRetry?: (error: unknown) => boolean;
-  /** Called before each delay, in seconds. */
-  readonly onRetry: (error: Error, delay: number, attempt: number) => void;
+  /** Called before each delay. */
+  readonly onRetry?: (retry: Retry) => void;
   /** Called when the {@link RetryBudget} forbids a further attempt. */
   readonly onBudgetSpent?: (attempt: number) => void;
 }
@@ -54,6 +54,16 @@ export interface Retry {
   readonly attempts: number;
   /** Seconds until the next attempt. */
   readonly delay: number;
+}
+
+/** Formats the next attempt: `attempt 2 of 6`, or `attempt 2` if only the time is limited. */
+export function attemptText({ attempt, attempts }: Pick<Retry, 'attempt' | 'attempts'>): string {
+  return Number.isFinite(attempts) ? `attempt ${attempt} of ${attempts}` : `attempt ${attempt}`;
+}
+
+/** Formats a log line's announcement of the next attempt: `retrying in 11.4 s (attempt 5 of 6)`. */
+export function retryText(retry: Pick<Retry, 'attempt' | 'attempts' | 'delay'>): string {
+  return `retrying in ${retry.delay.toFixed(1)} s (${attemptText(retry)})`;
 }
 
 const LISTENER = new AsyncLocalStorage<(retry: Retry | undefined) => void>();
@@ -135,8 +145,9 @@ export class RetryPolicy {
           budget?.countFrom(firstFailure);
           throw error;
         }
-        onRetry(error, pause, attempt);
-        reportRetry({ error, attempt: attempt + 1, attempts: this.limits.attempts, delay: pause });
+        const retry = { error, attempt: attempt + 1, attempts: this.limits.attempts, delay: pause };
+        onRetry?.(retry);
+        reportRetry(retry);
         await this.sleep(pause, signal);
       }
     }

@@ -7,6 +7,7 @@ import {
   RetryBudget,
   RetryPolicy,
   retryAfterSeconds,
+  retryText,
   watchRetries,
 } from '../../src/http/retry-policy.ts';
 
@@ -49,7 +50,7 @@ async function retry(
     if (attempt <= failures) throw new TestError(`attempt ${attempt} failed`, retriable, retryAfter);
     return attempt;
   };
-  return await policy.run(work, { onRetry: () => {}, ...options });
+  return await policy.run(work, options);
 }
 
 interface RetryTest {
@@ -57,7 +58,7 @@ interface RetryTest {
   readonly retryAfter?: number;
   readonly random?: number;
   readonly mayRetry?: () => boolean;
-  readonly onRetry?: (error: Error, delay: number, attempt: number) => void;
+  readonly onRetry?: (retry: Retry) => void;
 }
 
 describe('a retry policy', () => {
@@ -101,9 +102,14 @@ describe('a retry policy', () => {
   it('a retry policy reports each retry before its delay', async () => {
     const reports: unknown[] = [];
     await retry(new ManualClock(), 1, {
-      onRetry: ({ message }, delay, attempt) => void reports.push([message, delay, attempt]),
+      onRetry: (next) => void reports.push(`${next.error.message}; ${retryText(next)}`),
     });
-    assert.deepEqual(reports, [['attempt 1 failed', 1, 1]]);
+    assert.deepEqual(reports, ['attempt 1 failed; retrying in 1.0 s (attempt 2 of 6)']);
+  });
+
+  it('a retry that only a time limits is announced without a number of attempts', () => {
+    const text = retryText({ attempt: 2, attempts: Number.POSITIVE_INFINITY, delay: 5 });
+    assert.equal(text, 'retrying in 5.0 s (attempt 2)');
   });
 });
 

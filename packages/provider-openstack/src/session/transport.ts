@@ -10,6 +10,7 @@ import {
   type HttpRequest,
   type RetryLimits,
   RetryPolicy,
+  retryText,
   SYSTEM_CLOCK,
   staysWithHost,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -74,14 +75,10 @@ export class Transport {
     work: () => Promise<T>,
     mayRetry: (error: CloudError) => boolean = ({ retriable }) => retriable,
   ): Promise<T> {
-    const { attempts } = this.#retries.limits;
     return await this.#retries.run(work, {
       signal,
       mayRetry: (error) => error instanceof CloudError && mayRetry(error),
-      onRetry: ({ message }, delay, attempt) =>
-        this.#options.logger.warn(
-          `${message}; retry in ${delay.toFixed(1)} s (attempt ${attempt} of ${attempts})`,
-        ),
+      onRetry: (retry) => this.#options.logger.warn(`${retry.error.message}; ${retryText(retry)}`),
     });
   }
 

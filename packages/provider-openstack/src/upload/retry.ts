@@ -1,5 +1,11 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { CloudError, RetryBudget, RetryPolicy } from '@nodepool-builder/image-builder/module-kit';
+import {
+  CloudError,
+  type Retry,
+  RetryBudget,
+  RetryPolicy,
+  retryText,
+} from '@nodepool-builder/image-builder/module-kit';
 
 /** Retries of a whole upload or download. */
 export interface TransferRetries {
@@ -51,8 +57,8 @@ export async function retry<T>(work: (attempt: number) => Promise<T>, options: R
     hadConflict ||= isConflict;
     return isAllowed;
   };
-  const onRetry = ({ message }: Error, delay: number, attempt: number): void => {
-    logger.warn(`${name}: attempt ${attempt} failed, next attempt in ${delay.toFixed(1)} s: ${message}`);
+  const onRetry = (next: Retry): void => {
+    logger.warn(`${name} failed; ${retryText(next)}: ${next.error.message}`);
   };
   const onBudgetSpent = (attempt: number): void => {
     logger.warn(

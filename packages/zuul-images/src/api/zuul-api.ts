@@ -6,6 +6,7 @@ import {
   listPages,
   type RetryLimits,
   RetryPolicy,
+  retryText,
 } from '@nodepool-builder/image-builder/module-kit';
 import { hasAdminClaim } from '../credentials/json-web-token.ts';
 import { createCredentials, type ZuulCredentials } from '../credentials/zuul-credentials.ts';
@@ -174,10 +175,7 @@ export class ZuulApi {
   async #get<T>(url: URL, read: (value: unknown) => T, signal: AbortSignal): Promise<T> {
     return await this.#retries.run(() => this.#send(url, read, signal), {
       signal,
-      onRetry: ({ message }, delay, attempt) => {
-        const count = `attempt ${attempt} of ${this.#retries.limits.attempts}`;
-        this.#logger.info(`${message} (${count}); retrying in ${delay.toFixed(1)} s`);
-      },
+      onRetry: (next) => this.#logger.info(`${next.error.message}; ${retryText(next)}`),
     });
   }
 

@@ -1,5 +1,10 @@
 import { ImageError, type Logger } from '@nodepool-builder/image-builder';
-import { type RetryLimits, RetryPolicy, reportRetry } from '@nodepool-builder/image-builder/module-kit';
+import {
+  type RetryLimits,
+  RetryPolicy,
+  reportRetry,
+  retryText,
+} from '@nodepool-builder/image-builder/module-kit';
 
 /** A request that may succeed later. */
 export class TransientFailure extends Error {
@@ -58,8 +63,9 @@ export class Retries {
       const message = `${failure.message}; all ${attempts} attempts in a row failed, try again later`;
       throw new ImageError('download-failed', message, { cause: failure });
     }
-    this.#logger?.warn(`${failure.message}; retrying in ${delay.toFixed(1)} s`);
-    reportRetry({ error: failure, attempt: this.#failures + 1, attempts, delay });
+    const retry = { error: failure, attempt: this.#failures + 1, attempts, delay };
+    this.#logger?.warn(`${failure.message}; ${retryText(retry)}`);
+    reportRetry(retry);
     await this.#policy.sleep(delay, signal).catch(() => signal.throwIfAborted());
   }
 }

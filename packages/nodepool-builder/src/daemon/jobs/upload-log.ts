@@ -1,5 +1,11 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { BuildLog, hiddenValues, type Retry, watchRetries } from '@nodepool-builder/image-builder/module-kit';
+import {
+  BuildLog,
+  hiddenValues,
+  type Retry,
+  retryText,
+  watchRetries,
+} from '@nodepool-builder/image-builder/module-kit';
 import { localTime } from '../../logging/record-format.ts';
 import { errorMessage } from '../../terms/command-error.ts';
 
@@ -33,9 +39,7 @@ export async function withUploadLog<T>(
       logger[level](message, meta);
     };
   const onRetry = (retry: Retry | undefined): void => {
-    if (retry === undefined) return;
-    const { attempt, attempts, delay, error } = retry;
-    write(`retrying in ${delay.toFixed(1)} s (attempt ${attempt} of ${attempts}): ${error.message}`);
+    if (retry !== undefined) write(`${retryText(retry)}: ${retry.error.message}`);
   };
   const levels = { debug: both('debug'), info: both('info'), warn: both('warn'), error: both('error') };
   try {

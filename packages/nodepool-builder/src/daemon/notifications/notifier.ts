@@ -1,5 +1,5 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { RetryBudget, RetryPolicy } from '@nodepool-builder/image-builder/module-kit';
+import { type Retry, RetryBudget, RetryPolicy, retryText } from '@nodepool-builder/image-builder/module-kit';
 import { EVENTS, type EventKind, type NotificationSettings } from '../../configuration/notification.ts';
 import { DeliveryError, deliver } from './delivery.ts';
 import { type EventFacts, makeEvent, type NotificationEvent } from './event.ts';
@@ -128,10 +128,9 @@ class Receiver {
     const { logger, retries = new RetryPolicy(RETRIES), timeout } = this.#options;
     const subject = this.#subject(event);
     const deliverOnce = (): Promise<string> => deliver(this.entry, event, this.#closed.signal, timeout);
-    const onRetry = (error: Error, pause: number, attempt: number): void => {
-      const again = `retrying in ${Math.ceil(pause)} s`;
-      const message = `${subject} was not delivered (attempt ${attempt}): ${error.message}; ${again}`;
-      if (attempt === 1) logger.warn(message);
+    const onRetry = (retry: Retry): void => {
+      const message = `${subject} was not delivered: ${retry.error.message}; ${retryText(retry)}`;
+      if (retry.attempt === 2) logger.warn(message);
       else logger.debug(message);
     };
     try {
