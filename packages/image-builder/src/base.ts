@@ -23,7 +23,7 @@ import type { ImageFormat } from './formats.ts';
 import { checkImageId } from './image-id.ts';
 import type { Manifest } from './manifest.ts';
 import { GRACE_PERIOD } from './process/command.ts';
-import { portion, steadyProgress } from './progress.ts';
+import { partDone, portion, steadyProgress } from './progress.ts';
 import { describeFiles, findFiles } from './repository/publication.ts';
 import type { BuildSite } from './repository.ts';
 import { asImageError, unlessMissing } from './system-error.ts';
@@ -87,9 +87,11 @@ export abstract class BaseImageBuilder {
     });
     const hidden = hiddenNames(this.diskimage, job.environment);
     if (hidden !== undefined) void log.write(hidden);
-    const onProgress = steadyProgress(({ waiting, ...progress }) => {
-      if (waiting !== undefined) void log.write(`# waiting for ${waiting}`);
-      site.onProgress({ ...progress, ...(waiting !== undefined && { waiting }) });
+    let percent = 0; // some builders repeat stages, but a build does not start again
+    const onProgress = steadyProgress((progress) => {
+      if (progress.waiting !== undefined) void log.write(`# waiting for ${progress.waiting}`);
+      percent = Math.max(percent, Math.floor(partDone(progress) * 100));
+      site.onProgress({ ...progress, done: percent, total: 100 });
     });
     const space = new BuildSpace({ ...site, onProgress }, imageId);
     try {

@@ -113,6 +113,7 @@ export {
   RetryPolicy,
   reportRetry,
   retryAfterSeconds,
+  retryText,
   SYSTEM_CLOCK,
   watchRetries,
 } from './http/retry-policy.ts';
@@ -165,7 +166,7 @@ export {
   inheritedEnvironment,
 } from './process/inherited-environment.ts';
 export { LineSplitter } from './process/line-splitter.ts';
-export { portion, steadyProgress } from './progress.ts';
+export { partDone, portion, steadyProgress } from './progress.ts';
 export {
   type Accelerator,
   type MachineSettings,

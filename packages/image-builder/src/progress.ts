@@ -6,30 +6,32 @@ type Listener = (progress: Progress) => void;
 const INTERVAL = 200;
 
 /**
- * Reports progress in whole percent, always increasing and at most five times a second, and each change of `waiting`
- * and `phase`.
+ * Reports progress at most five times a second. The end, a return to an earlier position (when a transfer starts again), and
+ * each change of `waiting` and `phase` are reported at once.
  */
 export function steadyProgress(listener: Listener): Listener {
-  let last = 0;
+  let last: Progress = { done: 0, total: 1 };
   let nextAt = 0;
-  let wasWaiting: string | undefined;
-  let lastPhase: string | undefined;
   return ({ done, total, ...state }) => {
-    const { waiting, phase } = state;
-    const percent = total > 0 ? Math.min(100, Math.floor((done / total) * 100)) : 0;
+    const progress = { ...state, done: total > 0 ? Math.min(done, total) : 0, total };
+    const [part, lastPart] = [partDone(progress), partDone(last)];
     const now = performance.now();
-    const isLater = percent > last && (now >= nextAt || percent === 100);
-    if (!isLater && waiting === wasWaiting && phase === lastPhase) return;
-    last = Math.max(last, percent);
-    [wasWaiting, lastPhase] = [waiting, phase];
+    const isMoved = part < lastPart || (part > lastPart && (now >= nextAt || part === 1));
+    if (!isMoved && state.waiting === last.waiting && state.phase === last.phase) return;
+    last = progress;
     nextAt = now + INTERVAL;
-    listener({ ...state, done: last, total: 100 });
+    listener(progress);
   };
+}
+
+/** Returns the part of the operation that is done, from 0 to 1. */
+export function partDone({ done, total }: Progress): number {
+  return total > 0 ? Math.min(1, done / total) : 0;
 }
 
 /** Maps the progress of a step to a range of percent of the whole operation. */
 export function portion(listener: Listener, from: number, to: number): Listener {
   return ({ done, total, ...state }) => {
-    listener({ ...state, done: from + (total > 0 ? (to - from) * (done / total) : 0), total: 100 });
+    listener({ ...state, done: from + (to - from) * partDone({ done, total }), total: 100 });
   };
 }

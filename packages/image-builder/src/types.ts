@@ -10,7 +10,10 @@ export interface Logger {
   error(message: string, meta?: object): unknown;
 }
 
-/** Progress of a long operation. `done` and `total` have the same unit: bytes or percent. */
+/**
+ * Progress of a long operation. `done` and `total` have the same unit: bytes or percent. `done` decreases only when a
+ * transfer starts again.
+ */
 export interface Progress {
   readonly done: number;
   readonly total: number;

@@ -25,8 +25,8 @@ export type ImportMethod =
 
 /** Data of an image. */
 export interface ImageData {
-  /** Yields the image data from its beginning. A chunk's memory may be reused when the next chunk is requested. */
-  readonly body: () => AsyncIterable<Buffer>;
+  /** Yields the image data from a position, by default its beginning. A chunk's memory may be reused when the next chunk is requested. */
+  readonly body: (start?: number) => AsyncIterable<Buffer>;
   /** Bytes. */
   readonly size: number;
   /** Seconds after which the upload fails if the cloud reads no byte. */

@@ -35,7 +35,7 @@ export const withProgress: WithProgress = async (title, task) => {
   let measured: Reading | undefined;
   const read = (): Reading => {
     const reading = measured?.waiting === undefined ? meter.read() : { percent: 0 };
-    return { ...reading, ...measured, percent: Math.max(reading.percent, measured?.percent ?? 0) };
+    return { ...reading, ...measured, percent: measured?.percent || reading.percent };
   };
   const display = process.stderr.isTTY ? openBar(title) : openLines(title);
   const timer = setInterval(() => display.show(read()), BAR_INTERVAL);

@@ -1,6 +1,6 @@
 import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
 import { ImageError, type ImageErrorCode, type Logger, type Progress } from '@nodepool-builder/image-builder';
-import { visible } from '@nodepool-builder/image-builder/module-kit';
+import { partDone, visible } from '@nodepool-builder/image-builder/module-kit';
 import { encodeFailure, encodeOperatorCancellation } from '@nodepool-builder/image-manager/protocol';
 import { ProvenanceError } from '@nodepool-builder/provenance';
 import { errorMessage } from '../terms/command-error.ts';
@@ -91,12 +91,12 @@ export function inMessage(text: string): string {
   return visible(text.slice(0, 200));
 }
 
-/** Makes a callback that sends progress in whole per cent, each value once. */
+/** Makes a callback that sends progress in whole percent, and only changes. */
 export function reportProgress(job: Pick<WorkerJob, 'sendStatus'>): (progress: Progress) => void {
   let last = -1;
-  return ({ done, total }) => {
-    const percent = total > 0 ? Math.floor((Math.min(done, total) * 100) / total) : 0;
-    if (percent <= last) return;
+  return (progress) => {
+    const percent = Math.floor(partDone(progress) * 100);
+    if (percent === last) return;
     last = percent;
     job.sendStatus(percent, 100);
   };

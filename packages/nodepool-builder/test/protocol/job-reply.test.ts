@@ -101,15 +101,16 @@ describe('the reason of a failed job', () => {
 });
 
 describe('the progress of a job', () => {
-  it('a job’s progress is sent once for each percent and never decreases', () => {
+  it('a job’s progress is sent once for each change in whole percent', () => {
     const sent: [number, number][] = [];
     const report = reportProgress({
       sendStatus: (numerator, denominator) => sent.push([numerator, denominator]),
     });
-    for (const done of [0, 1, 2, 250, 251, 249, 1000, 2000]) report({ done, total: 1000 });
+    for (const done of [0, 1, 2, 250, 251, 10, 1000, 2000]) report({ done, total: 1000 });
     assert.deepEqual(sent, [
       [0, 100],
       [25, 100],
+      [1, 100],
       [100, 100],
     ]);
   });

@@ -73,15 +73,15 @@ export class FileData implements ImageData {
     this.#options = options;
   }
 
-  readonly body = (): AsyncIterable<Buffer> => {
+  readonly body = (start = 0): AsyncIterable<Buffer> => {
     const { onProgress, limit, signal } = this.#options;
     const { size: total } = this;
-    let done = 0;
+    let done = start;
     const onBytes = (bytes: number): void => {
       done += bytes;
       onProgress({ done: Math.min(done, total - 1), total }); // The upload ends when the image is active.
     };
-    return metered(this.#pieces(), { onBytes, limit, signal });
+    return metered(withoutFirst(start, this.#pieces()), { onBytes, limit, signal });
   };
 
   /** Returns the digests from the build, or else of the sent bytes. Reads the file if nothing was sent. */
@@ -93,5 +93,14 @@ export class FileData implements ImageData {
   #pieces(): AsyncIterable<Buffer> {
     this.#isRead = true;
     return this.#source.pieces();
+  }
+}
+
+async function* withoutFirst(count: number, pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let left = count;
+  for await (const piece of pieces) {
+    const skipped = Math.min(left, piece.length);
+    left -= skipped;
+    if (skipped < piece.length) yield piece.subarray(skipped);
   }
 }

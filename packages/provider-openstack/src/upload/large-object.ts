@@ -118,11 +118,11 @@ interface Cursor {
  * segment.
  */
 export class Segments {
-  readonly #open: () => AsyncIterable<Buffer>;
+  readonly #open: (start: number) => AsyncIterable<Buffer>;
   #cursor: Cursor | undefined;
 
-  /** @param open reads the file from its start */
-  constructor(open: () => AsyncIterable<Buffer>) {
+  /** @param open reads the file from a position on */
+  constructor(open: (start: number) => AsyncIterable<Buffer>) {
     this.#open = open;
   }
 
@@ -134,10 +134,8 @@ export class Segments {
 
   async #seek(start: number): Promise<Cursor> {
     await this.#cursor?.pieces.return?.();
-    const pieces = this.#open()[Symbol.asyncIterator]();
-    const cursor = { pieces, rest: Buffer.alloc(0), position: 0 };
-    for await (const skipped of take(cursor, start)) void skipped;
-    return cursor;
+    const pieces = this.#open(start)[Symbol.asyncIterator]();
+    return { pieces, rest: Buffer.alloc(0), position: start };
   }
 }
 

@@ -95,9 +95,10 @@ const SMALL = randomBytes(1000);
 /** Data in pieces that match no segment, and a counter of its readings. */
 function source(): { segments: Segments; readings: () => number } {
   let readings = 0;
-  const open = (): Readable => {
+  const open = (start: number): Readable => {
     readings += 1;
-    return Readable.from([SMALL.subarray(0, 7), SMALL.subarray(7, 700), SMALL.subarray(700)]);
+    const rest = SMALL.subarray(start);
+    return Readable.from([rest.subarray(0, 7), rest.subarray(7, 700), rest.subarray(700)]);
   };
   return { segments: new Segments(open), readings: () => readings };
 }

@@ -1,5 +1,5 @@
 import type { Progress } from '@nodepool-builder/image-builder';
-import type { Retry } from '@nodepool-builder/image-builder/module-kit';
+import { attemptText, partDone, type Retry } from '@nodepool-builder/image-builder/module-kit';
 import type { Reading } from '../../protocol/running-job.ts';
 
 /** Progress of an operation, and the total number of bytes if it transfers a file. */
@@ -13,8 +13,11 @@ const WINDOW = 30_000;
 /** Time from the first byte to the first rate, and between two samples, in milliseconds. */
 const SAMPLE_INTERVAL = 1000;
 
-/** Maximum percentage of an estimate by time. */
-const MOST_BY_TIME = 95;
+/** Maximum part of an estimate by time. */
+const MAX_BY_TIME = 0.95;
+
+/** Part by which an estimate by time may exceed the reported part. A build beyond it is slower than the last one. */
+const MAX_LEAD = 0.25;
 
 /** Settings of a {@link ProgressMeter}. */
 interface MeterOptions {
@@ -32,14 +35,15 @@ export class ProgressMeter {
   readonly #expected: number;
   readonly #now: () => number;
   readonly #started: number;
-  /** Times in milliseconds, and the parts done by then. At most the first sample is older than the window. */
-  readonly #samples: { readonly at: number; readonly part: number }[] = [];
+  /** Times in milliseconds, and the parts done by then, from the first byte on. At most the first sample is older than the window. */
+  #samples: { readonly at: number; readonly part: number }[] = [];
   #part = 0;
   #size: number | undefined;
-  #percent = 0;
+  /** Highest estimate by time. */
+  #byTime = 0;
   #waiting: string | undefined;
   #phase: string | undefined;
-  #retry: Pick<Reading, 'retrying' | 'retry-at'> = {};
+  #retry: Pick<Reading, 'retrying' | 'retry-at'> | undefined;
 
   constructor({ expected = 0, now = () => performance.now() }: MeterOptions = {}) {
     this.#expected = expected * 1000;
@@ -47,43 +51,46 @@ export class ProgressMeter {
     this.#started = now();
   }
 
-  update({ done, total, size, waiting, phase }: MeteredProgress): void {
+  update({ size, waiting, phase, ...progress }: MeteredProgress): void {
     this.#waiting = waiting;
     this.#phase = phase;
-    const part = total > 0 ? Math.min(1, done / total) : 0;
-    if (part > this.#part) this.#retry = {};
+    const part = partDone(progress);
+    if (part < this.#part) this.#samples = []; // the transfer starts again
+    if (part !== this.#part) this.#retry = undefined;
     this.#part = part;
     this.#size = size;
+    if (size === undefined || part === 0) return;
     const at = this.#now();
     const last = this.#samples.at(-1);
     if (last !== undefined && at - last.at < SAMPLE_INTERVAL) return;
-    this.#samples.push({ at, part: this.#part });
+    this.#samples.push({ at, part });
     while ((this.#samples[1]?.at ?? at) < at - WINDOW) this.#samples.shift();
   }
 
   /** Sets the last retry of a request; undefined once it has ended. */
   retry(retry: Retry | undefined): void {
-    this.#retry =
-      retry === undefined
-        ? {}
-        : {
-            retrying: `attempt ${retry.attempt} of ${retry.attempts}, after ${retry.error.message}`,
-            'retry-at': new Date(Date.now() + retry.delay * 1000).toISOString(),
-          };
+    this.#retry = retry && {
+      retrying: `${attemptText(retry)}, after ${retry.error.message}`,
+      'retry-at': new Date(Date.now() + retry.delay * 1000).toISOString(),
+    };
   }
 
-  /** Returns the current progress. The percentage never decreases. */
+  /** Returns the current progress. */
   read(): Reading {
-    if (this.#waiting !== undefined) return { percent: this.#percent, waiting: this.#waiting };
     const elapsed = this.#now() - this.#started;
-    const byTime = this.#expected > 0 ? Math.min(MOST_BY_TIME, (elapsed / this.#expected) * 100) : 0;
-    this.#percent = Math.max(this.#percent, Math.floor(Math.max(byTime, this.#part * 100)));
+    const byTime = this.#expected > 0 ? Math.min(MAX_BY_TIME, elapsed / this.#expected) : 0;
+    const isSlower = this.#part > 0 && byTime > this.#part + MAX_LEAD;
+    const isWaiting = this.#waiting !== undefined || this.#retry !== undefined;
+    if (!isWaiting) this.#byTime = Math.max(this.#byTime, isSlower ? this.#part + MAX_LEAD : byTime);
+    const percent = Math.floor(Math.max(this.#byTime, this.#part) * 100);
+    if (this.#waiting !== undefined) return { percent, waiting: this.#waiting };
+    const phase = this.#phase !== undefined && { phase: this.#phase };
+    if (this.#retry !== undefined) return { percent, ...phase, ...this.#retry };
     const speed = this.#size === undefined ? undefined : this.#speed();
-    const left = this.#part === 1 ? undefined : this.#timeLeft(elapsed, speed);
+    const left = this.#part === 1 || isSlower ? undefined : this.#timeLeft(elapsed, speed);
     return {
-      percent: this.#percent,
-      ...(this.#phase !== undefined && { phase: this.#phase }),
-      ...this.#retry,
+      percent,
+      ...phase,
       ...(speed !== undefined && { 'bytes-per-second': Math.round(speed * 1000 * (this.#size ?? 0)) }),
       ...(left !== undefined && { 'seconds-left': Math.ceil(left / 1000) }),
     };
@@ -94,7 +101,8 @@ export class ProgressMeter {
     const now = this.#now();
     const first = this.#samples.findLast(({ at }) => at <= now - WINDOW) ?? this.#samples[0];
     if (first === undefined || now - first.at < SAMPLE_INTERVAL || this.#part === 1) return undefined;
-    return Math.max(0, this.#part - first.part) / (now - first.at);
+    if (this.#part === first.part && now - first.at < WINDOW) return undefined; // a provider may report each part's end
+    return (this.#part - first.part) / (now - first.at);
   }
 
   /** Time left in milliseconds. */

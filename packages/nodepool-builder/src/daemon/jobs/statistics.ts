@@ -5,6 +5,7 @@ import {
   type ImageFile,
   type Logger,
 } from '@nodepool-builder/image-builder';
+import { partDone } from '@nodepool-builder/image-builder/module-kit';
 import { StatsD } from 'hot-shots';
 import { CancelledError } from '../../protocol/cancelled-error.ts';
 import type { MeteredProgress } from './progress-meter.ts';
@@ -132,15 +133,14 @@ export class Statistics implements AsyncDisposable {
     const { provider, imageName } = subject;
     const started = performance.now();
     let size: number | undefined;
-    let sent = 0;
+    let position = 0;
     const onPart = (progress: MeteredProgress): void => {
       onProgress(progress);
-      const { done, total } = progress;
       size = progress.size ?? size;
-      const part = total > 0 ? Math.min(1, done / total) : 0;
-      const bytes = Math.floor(part * (size ?? 0)) - sent;
-      if (bytes <= 0) return;
-      sent += bytes;
+      const before = position;
+      position = Math.floor(partDone(progress) * (size ?? 0));
+      const bytes = position < before ? position : position - before; // a transfer that starts again sends them again
+      if (bytes === 0) return;
       this.#onEvent({ kind: 'sent', provider, bytes });
     };
     const ended = (result: JobResult): void => {

@@ -50,6 +50,56 @@ describe('the progress of a transfer', () => {
   });
 });
 
+describe('the progress of a transfer that starts again', () => {
+  const size = 1000 * MIB;
+  const error = new Error('connect ECONNREFUSED');
+
+  /** A meter whose transfer failed after 44 %, at a rate of 10 MiB/s. */
+  function failedAt44Percent() {
+    const at = meterAt();
+    for (let second = 0; second <= 44; second += 1) at(second).update({ done: second, total: 100, size });
+    at(45).retry({ error, attempt: 2, attempts: Number.POSITIVE_INFINITY, delay: 5 });
+    return at;
+  }
+
+  it('a retry shows neither the rate nor the time left of the transfer that failed', (t) => {
+    t.mock.timers.enable({ apis: ['Date'], now: 1_000_000 });
+    assert.deepEqual(failedAt44Percent()(46).read(), {
+      percent: 44,
+      retrying: 'attempt 2, after connect ECONNREFUSED',
+      'retry-at': '1970-01-01T00:16:45.000Z',
+    });
+  });
+
+  it('a transfer that starts again shows its new position, and the rate since then', () => {
+    const at = failedAt44Percent();
+    for (let second = 50; second <= 60; second += 1) {
+      at(second).update({ done: 2 * (second - 49) + 0.5, total: 1000, size });
+    }
+    assert.deepEqual(at(60).read(), { percent: 2, 'bytes-per-second': 2 * MIB, 'seconds-left': 489 });
+  });
+});
+
+it('a transfer’s rate does not count the time before its first byte', () => {
+  const at = meterAt();
+  const size = 100 * MIB;
+  at(0).update({ done: 0, total: 100 });
+  at(8).update({ done: 0, total: size, size });
+  at(20).update({ done: MIB, total: size, size });
+  at(22).update({ done: 11 * MIB, total: size, size });
+  assert.deepEqual(at(22).read(), { percent: 11, 'bytes-per-second': 5 * MIB, 'seconds-left': 18 });
+});
+
+it('a transfer has no rate before the end of its second part, if its provider reports whole parts', () => {
+  const at = meterAt();
+  const size = 100 * MIB;
+  at(10).update({ done: 10 * MIB, total: size, size });
+  assert.deepEqual(at(19).read(), { percent: 10 });
+  at(20).update({ done: 20 * MIB, total: size, size });
+  assert.deepEqual(at(20).read(), { percent: 20, 'bytes-per-second': MIB, 'seconds-left': 80 });
+  assert.deepEqual(at(60).read(), { percent: 20, 'bytes-per-second': 0 });
+});
+
 describe('the progress of a build', () => {
   it('a build’s progress follows the last build’s duration if its builder reports less', () => {
     const at = meterAt(200);
@@ -61,8 +111,17 @@ describe('the progress of a build', () => {
 
   it('a build’s progress stays below 100 % if it takes longer than the last build', () => {
     const at = meterAt(100);
-    at(50).update({ done: 50, total: 100 });
+    at(50).update({ done: 80, total: 100 });
     assert.deepEqual(at(200).read(), { percent: 95 });
+  });
+
+  it('a build that is slower than the last one stays near its phase, without a time left', () => {
+    const at = meterAt(1140);
+    at(600).update({ done: 35, total: 100, phase: 'install.d' });
+    assert.deepEqual(at(600).read(), { percent: 52, phase: 'install.d', 'seconds-left': 540 });
+    assert.deepEqual(at(1137).read(), { percent: 60, phase: 'install.d' });
+    at(1140).update({ done: 55, total: 100, phase: 'post-install.d' });
+    assert.deepEqual(at(1140).read(), { percent: 80, phase: 'post-install.d' });
   });
 
   it('the first build’s progress has its current phase, but no time left', () => {
@@ -76,7 +135,7 @@ describe('the progress of a build', () => {
     const at = meterAt(100);
     assert.equal(at(90).read().percent, 90);
     at(91).update({ done: 35, total: 100 });
-    assert.equal(at(91).read().percent, 91);
+    assert.equal(at(91).read().percent, 90);
   });
 });
 

@@ -94,16 +94,16 @@ for (const [what, error, code] of [
   });
 }
 
-it('an upload emits an event for each part of its bytes, once, and for its end', async () => {
+it('an upload emits an event for each part of its bytes, again after a new start, and for its end', async () => {
   const events: JobEvent[] = [];
   const statistics = new Statistics({}, new RecordingLogger(), (event) => events.push(event));
   const { signal } = new AbortController();
   await statistics.upload(UPLOAD, { signal, onProgress }, async (report) => {
-    for (const done of [0, 25, 25, 50, 40, 100]) report({ done, total: 100, size: 1000 });
+    for (const done of [0, 25, 25, 50, 10, 100]) report({ done, total: 100, size: 1000 });
   });
   assert.deepEqual(
     events.flatMap((event) => (event.kind === 'sent' ? [event.bytes] : [])),
-    [250, 250, 500],
+    [250, 250, 100, 900],
   );
   const { kind, ...end } = events.at(-1) ?? assert.fail();
   assert.equal(kind, 'upload-ended');
