@@ -16,6 +16,9 @@ const GRACE_PERIOD = 120_000;
 const FIRST_PAUSE = 10_000;
 const LAST_PAUSE = 600_000;
 
+/** End of a job whose builder or job server was lost. */
+const LOST = 'was not assigned again';
+
 /** Settings of {@link Uploads}. */
 export interface UploadsOptions {
   /** Returns a provider; undefined if it is not configured. Throws if its module fails to open it. */
@@ -38,8 +41,8 @@ interface Upload {
   /** The latest job: a job server that lost its connection to this builder submits the job again. */
   job?: UploadingJob | undefined;
   running?: Promise<UploadResult> | undefined;
-  /** Whether a user cancelled the latest job, which is then not assigned again. */
-  isCancelled?: boolean;
+  /** How the latest job ended. A cancelled job is not assigned again. */
+  ending: 'was cancelled' | 'failed' | 'was not assigned again';
   /** Timer of the grace period of an orphan. */
   timer?: NodeJS.Timeout;
   /** Whether the upload is an orphan whose grace period is over. */
@@ -84,7 +87,7 @@ export class Uploads {
     for (const name of await files.names()) {
       try {
         const record = await files.read(name);
-        if (record !== undefined) uploads.#uploads.set(name, { name, record, isDue: false });
+        if (record !== undefined) uploads.#uploads.set(name, { name, record, ending: LOST, isDue: false });
         else await files.remove(name); // half-written: its upload never started
       } catch (error) {
         if (!(error instanceof DamagedRecordError)) throw error;
@@ -112,7 +115,7 @@ export class Uploads {
     work: (record: UploadRecord) => Promise<UploadResult>,
   ): Promise<UploadResult> {
     const name = recordName(fresh);
-    const upload: Upload = this.#uploads.get(name) ?? { name, record: fresh, isDue: false };
+    const upload: Upload = this.#uploads.get(name) ?? { name, record: fresh, ending: LOST, isDue: false };
     this.#uploads.set(name, upload);
     upload.job = job;
     upload.running ??= this.#start(upload, fresh, work).finally(() => (upload.running = undefined));
@@ -121,9 +124,11 @@ export class Uploads {
       await this.#succeeded(upload, job, result.externalId);
       return result;
     } catch (error) {
-      upload.isCancelled = job.signal.reason instanceof CancelledError;
+      const isLost = job.signal.aborted || job.connectionLost.aborted;
+      if (job.signal.reason instanceof CancelledError) upload.ending = 'was cancelled';
+      else upload.ending = isLost ? LOST : 'failed';
       // A provider cleans up after a failed upload, unless it could not reach the cloud or was aborted.
-      const isOrphan = mayHaveLeft(error) || job.signal.aborted || job.connectionLost.aborted;
+      const isOrphan = mayHaveLeft(error) || isLost;
       await this.#end(upload, job, isOrphan);
       throw error;
     }
@@ -164,7 +169,7 @@ export class Uploads {
   ): Promise<UploadResult> {
     clearTimeout(upload.timer);
     upload.isDue = false;
-    upload.isCancelled = false;
+    upload.ending = LOST;
     const isDiscarded = await upload.discard;
     const { 'external-id': _, ...record } = isDiscarded ? fresh : upload.record;
     await this.#write(upload, record);
@@ -227,7 +232,7 @@ export class Uploads {
 
   #orphan(upload: Upload): void {
     if (this.#stop.signal.aborted) return;
-    const gracePeriod = upload.isCancelled ? 0 : (this.#options.gracePeriod ?? GRACE_PERIOD);
+    const gracePeriod = upload.ending === 'was cancelled' ? 0 : (this.#options.gracePeriod ?? GRACE_PERIOD);
     const timer = setTimeout(() => {
       upload.isDue = true;
       this.#startRound(upload.record.provider);
@@ -300,8 +305,7 @@ export class Uploads {
         const image = { imageId: record['image-id'], imageName: record['image-name'] };
         await provider.discard(record['upload-id'], { signal: this.#stop.signal, image });
         onDiscard?.(provider.name, true);
-        const reason = upload.isCancelled ? 'was cancelled' : 'was not assigned again';
-        logger.info(`${what}: discarded, because its job ${reason}`);
+        logger.info(`${what}: discarded, because its job ${upload.ending}`);
       } else {
         // The result was sent but not acknowledged. An orphan does less harm than a missing image that nodepool uses.
         logger.warn(`${what}: image ${record['external-id']} stays, because the client may know it`);

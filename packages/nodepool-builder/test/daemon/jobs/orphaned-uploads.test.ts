@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import { FakeImageProvider } from '../../../../../test/doubles/fake-image-provider.ts';
 import { uploadRecord } from './upload-record.ts';
 import { DiscardingProvider, DONE, FakeJob, GRACE, startUploads, succeed } from './uploads-fixture.ts';
@@ -12,6 +13,15 @@ describe('an orphaned upload', () => {
     await pass(1);
     assert.deepEqual(provider.discarded, ['upload-1']);
     assert.deepEqual(await records(), []);
+  });
+
+  it('an orphaned upload is discarded with the reason that its job failed', async (t) => {
+    const { uploads, logger, pass } = await startUploads(t);
+    const unreachable = new CloudError('connection-failed', 'provider cloud: no response');
+    const failing = uploads.run(new FakeJob(), uploadRecord(), () => Promise.reject(unreachable));
+    await assert.rejects(failing, unreachable);
+    await pass(GRACE);
+    assert.match(logger.lines.at(-1) ?? '', /^info upload of 0001 .*: discarded, because its job failed$/);
   });
 
   it('an orphaned upload stays if its job comes back in time', async (t) => {
