@@ -86,6 +86,10 @@ export class HttpClient {
       return { status: answer.statusCode, headers: answer.headers, body: answer.body };
     } catch (error) {
       signal?.throwIfAborted();
+      if (error instanceof Error && error.name === 'TimeoutError') {
+        const reason = `${url.host} sent no complete response within ${timeout} s`;
+        throw new NetworkFailure('no-answer', reason);
+      }
       if (!tooLong.signal.aborted) throw networkFailure(error);
       throw new NetworkFailure('body-too-long', meter.reason, { status });
     }

@@ -54,3 +54,15 @@ for (const [scheme, reply, reason] of [
     });
   });
 }
+
+test('a request to a server that does not respond fails with the server’s name and the time limit', async (t) => {
+  const server = createServer((socket) => void socket.on('error', () => {}).resume());
+  undoAfter(t, () => void server.close());
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  const request = new HttpClient({ timeout: 0.05 }).send({ url: new URL(`http://127.0.0.1:${port}/v3`) });
+  await assert.rejects(request, {
+    kind: 'no-answer',
+    message: `127.0.0.1:${port} sent no complete response within 0.05 s`,
+  });
+});
