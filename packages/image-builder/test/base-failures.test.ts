@@ -275,6 +275,25 @@ for (const [who, script] of Object.entries(WRITERS)) {
   });
 }
 
+test('a command that fails on a full disk without naming it fails with the free space and the remedy', async (t) => {
+  const fixture = await RepositoryFixture.create(t);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', fixture.directory]);
+  const repository = await fixture.open();
+  const commands = [
+    'dd if=/dev/zero of=filler bs=64k 2>&-',
+    'echo "E: Couldn\'t download packages: mawk mount"',
+    'sleep 0.5; rm filler; exit 1', // as debootstrap's caller does
+  ];
+  const build = new ScriptedBuilder(({ run }) => run('sh', ['-c', commands.join('; ')])).build({
+    imageId: 'debian-1',
+    repository,
+  });
+  const message =
+    /download packages: mawk mount: ".*" has .* of 4\.0 MiB left; free space, or lower build-cache-size/;
+  await assert.rejects(build, withCode('disk-full', message));
+  await assertClean(fixture);
+});
+
 test('a read-only images directory is reported, and used again once it is writable', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', fixture.directory]);

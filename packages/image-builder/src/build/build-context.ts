@@ -13,6 +13,7 @@ import { imageFileName } from '../repository/layout.ts';
 import type { BuildSite } from '../repository.ts';
 import type { Progress, Snapshot } from '../types.ts';
 import type { BuildLog } from './build-log.ts';
+import { FullDiskWatch } from './full-disk.ts';
 import { withoutCredentials } from './material-address.ts';
 import { SourceRepositories } from './source-repository.ts';
 import { temporaryVariables } from './temporary-variables.ts';
@@ -138,6 +139,10 @@ function createRunLogged(
     const variables = { ...environment, ...env, ...(await temporary), [MARKER]: directory };
     await log.write(`$ ${[command, ...args].join(' ')}`);
     let isKilled = false;
+    const disks = new FullDiskWatch([
+      directory,
+      ...Object.values(await temporary).map((path) => path ?? directory),
+    ]);
     const { exitCode, ...result } = await runCommand(command, args, {
       cwd,
       env: variables,
@@ -149,13 +154,16 @@ function createRunLogged(
           isKilled = true;
           return undefined;
         }
+        disks.look();
         onLine?.(line);
         return log.write(clean(line));
       },
       ...(onPartialLine && { onPartialLine }),
     });
+    const fullDisk = exitCode === 0 ? undefined : await disks.find();
     return {
       ...result,
+      ...(fullDisk !== undefined && { fullDisk }),
       ...(isKilled ? { signal: 'SIGKILL' } : exitCode !== undefined && { exitCode }),
       ...(result.step !== undefined && { step: log.mask(result.step) }),
       decisiveLines: result.decisiveLines
@@ -174,9 +182,11 @@ function notIsolated(reason: string): string {
 
 function commandError(command: string, result: CommandResult, logName: string): ImageError {
   const end = describeEnd(result);
-  if (result.diskFull) {
-    const reason = /no space left on device/i.test(end) ? '' : ': no space left on device';
-    const remedy = 'make room, or lower build-cache-size';
+  const { diskFull, fullDisk } = result;
+  if (diskFull || fullDisk !== undefined) {
+    const isNamed = fullDisk === undefined && /no space left on device/i.test(end);
+    const reason = isNamed ? '' : `: ${fullDisk ?? 'no space left on device'}`;
+    const remedy = 'free space, or lower build-cache-size';
     return new ImageError('disk-full', `"${command}" ${end}${reason}; ${remedy}; see ${logName}`);
   }
   const message = `"${command}" ${end}; see ${logName}`;

@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import type { Reservation, SpaceRequest } from '../disk-space.ts';
 import { ImageError } from '../errors.ts';
 import { formatBytes } from '../format-bytes.ts';
@@ -21,7 +22,7 @@ export class BuildSpace {
    */
   async reserve(): Promise<void> {
     const { staging, lastSpace = 0, space } = this.#site;
-    const request = this.#request(staging.directory, lastSpace, 'as the last build did');
+    const request = this.#request(staging.directory, lastSpace, 'as the last build took');
     this.#reservation = await space.reserve(request, this.#site);
     this.#reservation.watch();
   }
@@ -50,12 +51,14 @@ export class BuildSpace {
   }
 
   #request(path: string, bytes: number, why: string): SpaceRequest {
-    const tooLittle = (missing: number): Error =>
-      new ImageError(
+    const tooLittle = (missing: number): Error => {
+      const free = formatBytes(Math.max(0, bytes - missing));
+      return new ImageError(
         'disk-full',
-        `building image ${this.#imageId} needs ${formatBytes(bytes)} next to "${path}", ` +
-          `${formatBytes(missing)} more than can become free, ${why}; make room there, or lower build-cache-size`,
+        `building image ${this.#imageId} needs ${formatBytes(bytes)} of disk space (${why}), but at most ${free} can become ` +
+          `free in "${dirname(path)}"; free space there, or lower build-cache-size`,
       );
+    };
     return { name: `build of image ${this.#imageId}`, path, bytes, tooLittle };
   }
 }

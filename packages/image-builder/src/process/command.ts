@@ -64,6 +64,8 @@ export interface CommandResult {
   readonly step?: string;
   /** Whether the output reports a full disk. */
   readonly diskFull: boolean;
+  /** Describes the file system that was full when the command failed. */
+  readonly fullDisk?: string;
 }
 
 /**

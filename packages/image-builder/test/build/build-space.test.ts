@@ -132,7 +132,7 @@ test('a build that can never have its disk space fails at once, with the reason 
     context.reserveSpace(await context.stateDirectory(), 2 ** 30),
   );
   const message =
-    /needs 1\.0 GiB next to .*, 99\d\.\d MiB more than can become free, for its next step; make room there/;
+    /needs 1\.0 GiB of disk space \(for its next step\), but at most 3\d\.\d MiB can become free in ".*"; free space there, or lower/;
   await assert.rejects(builder.build({ imageId: 'image', repository }), withCode('disk-full', message));
   assert.match(await readFile(join(repository.logDirectory, 'image.log'), 'utf8'), message);
 });

@@ -27,6 +27,12 @@ export function progress(record: BuildRecord | UploadRecord, what: string): Html
   return text === '' ? undefined : html`<span>${bar} ${text} ${retry}</span>`;
 }
 
+/** A bar that browsers show in green, from 85 % on in yellow, and from 95 % on in red. */
+export function diskMeter(size: number, free: number, what: string): Html {
+  const [low, high] = [Math.ceil(size * 0.85), Math.ceil(size * 0.95)];
+  return html`<meter max="${size}" optimum="0" low="${low}" high="${high}" value="${size - free}" aria-label="${what}"></meter>`;
+}
+
 /** `1 image`, `3 images`. */
 export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;

@@ -3,7 +3,7 @@ import type { BuildRecord, ImageRecord, PlanRecord, UploadRecord } from '../site
 import type { CloudImageRecord } from './cloud-image-watch.ts';
 import type { Item } from './feed.ts';
 import { type Html, html } from './html.ts';
-import { actionLink, age, badge, buildPath, counted, progress } from './markup.ts';
+import { actionLink, age, badge, buildPath, counted, diskMeter, progress } from './markup.ts';
 import { type SiteRecords, siteRecords } from './site-records.ts';
 import type { Site } from './site-view.ts';
 
@@ -265,7 +265,7 @@ function builderList({ builders, servers }: SiteRecords): Html {
     const { host, pid, version, started, images, jobs, 'disk-free': free, 'disk-size': size } = builder;
     return html`<li><span class="badge">${host}</span><span class="quiet">process ${pid}, release ${version}, up
 ${age(started)}</span><span>${counted(images, 'image')}</span><span>${counted(jobs.length, 'running job')}</span>
-<span><meter min="0" max="${size}" value="${size - free}" aria-label="Disk of ${host}"></meter>
+<span>${diskMeter(size, free, `Disk of ${host}`)}
 ${formatBytes(free)} of ${formatBytes(size)} free in ${builder['images-dir']}</span></li>`;
   });
   const list =
