@@ -35,6 +35,7 @@ export function* occasionsToBuild(
     }
   }
   yield* [...byAbsence(pass, diskimage)].filter(isNew);
+  if (entry.isImported !== true) yield* byFailure(diskimage, entry);
 }
 
 /**
@@ -58,6 +59,16 @@ function* byConfiguration(
   } else if (newestSuccess.configuration !== digest) {
     yield { at: -Infinity, reason: `its configuration has changed since ${newestSuccess.id}` };
   }
+}
+
+/** Whatever a failed build was for, such as a request, it is built again. A cancelled build is not. */
+function* byFailure(
+  { builds: [newest] }: SurveyedDiskImage,
+  { digest }: ManagedDiskImage,
+): Iterable<Occasion> {
+  if (newest?.state !== 'failed' || newest.cancelledBy !== undefined) return;
+  if (newest.configuration === digest)
+    yield { at: -Infinity, reason: `the build before it, ${newest.id}, failed` };
 }
 
 function byAge({ observation }: Pass, build: Build, { rebuildAge }: ManagedDiskImage): readonly Occasion[] {

@@ -216,6 +216,15 @@ testSituations({
     given: debian().build(1, 'failed', { ago: 1 }).requested('debian'),
     steps: ['build debian'],
   },
+  'a requested build that failed is built again after a pause': {
+    given: debian().build(1, 'ready').build(2, 'failed', { ago: DAY }),
+    steps: ['build debian'],
+  },
+  'a requested build that was cancelled is not built again': {
+    given: debian().build(1, 'ready').build(2, 'failed', { ago: DAY, cancelledBy: 'root@here' }),
+    steps: [],
+    waits: [/the last build was cancelled by root@here/],
+  },
   'a requested build waits until its disk image is no longer paused': {
     given: debian().build(1, 'ready').requested('debian').pauseRecord(true),
     steps: [],

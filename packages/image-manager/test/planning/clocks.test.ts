@@ -31,6 +31,7 @@ testSituations({
   'a failed build after a build with a date in the future counts': {
     given: new Situation().diskimage('debian').build(1, 'ready', AHEAD).build(2, 'failed', { ago: 1 }),
     steps: [],
+    waits: [/the last attempt failed/],
   },
 });
 
