@@ -246,7 +246,7 @@ export class LeaderLoop {
       if (state !== 'ready' || checksum === undefined || this.#tasks.ids.has(id)) continue;
       if ((this.#comparisons.all.get(imageId) ?? -Infinity) > elapsed()) continue;
       this.#comparisons.failed(imageId); // schedules the next comparison, in case copies remain
-      this.#tasks.start(id, (signal) => compareCopy(this.#context, imageId, signal));
+      this.#tasks.start(id, 'compare', (signal) => compareCopy(this.#context, imageId, signal));
     }
   }
 
@@ -259,6 +259,7 @@ export class LeaderLoop {
     return {
       now,
       offered: this.#options.fleet.lastStatus.offered,
+      isComplete: this.#options.fleet.lastStatus.isComplete,
       inProgress: this.#tasks.ids,
       absentSince: toWallClock(this.#absentSince),
       retryAt: toWallClock(this.#retries.all),

@@ -16,7 +16,7 @@ export interface PreviewOptions extends Pick<ImageManagerOptions, 'configuration
 export async function previewPlan({ configuration, store, servers, logger }: PreviewOptions): Promise<Plan> {
   const fleet = new BuilderFleet({ servers, logger });
   try {
-    const [state, requests, { offered }] = await Promise.all([
+    const [state, requests, { offered, isComplete }] = await Promise.all([
       store.read(),
       store.requests(),
       fleet.status(),
@@ -36,6 +36,7 @@ export async function previewPlan({ configuration, store, servers, logger }: Pre
     const observation: Observation = {
       now,
       offered,
+      isComplete,
       inProgress: new Set(inProgress.map(({ id }) => id)),
       absentSince: new Map(),
       retryAt: new Map(),

@@ -33,6 +33,15 @@ test('a preview does not plan a build that is running', async (t) => {
   hold.release();
 });
 
+test('a preview without a reply from the job server does not claim that no builder offers a build', async (t) => {
+  const site = await ManagerSite.start(t);
+  const { waits } = await previewPlan({ ...optionsOf(site), servers: [{ host: '127.0.0.1', port: 1 }] });
+  assert.match(
+    waits[0]?.reason ?? '',
+    /^a job server does not reply, so no builder is known to offer image-build:debian; /,
+  );
+});
+
 test('a preview lists unrecorded images, ours and other owners’, and deletes none', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();

@@ -38,6 +38,7 @@ async function measurePlan(): Promise<number> {
     now: Date.now(),
     offered: { builds: names, uploads: ids, deletes: ids },
     inProgress: new Set<string>(),
+    isComplete: true,
     absentSince: new Map<string, number>(),
     retryAt: new Map<string, number>(),
     requested: new Set<string>(),

@@ -1,7 +1,7 @@
 import type { ManagedDiskImage } from '../configuration.ts';
 import { failuresInARow, failuresInWords, retryTime } from './back-off.ts';
 import { cancelledBuild, type Occasion, occasionsToBuild } from './due.ts';
-import { type Pass, type PlanItem, stepOfRecord } from './pass.ts';
+import { type Pass, type PlanItem, stepOfRecord, withoutBuilder } from './pass.ts';
 import type { SurveyedDiskImage } from './survey.ts';
 
 /** Plans builds that are due, and resumes builds without a task. */
@@ -55,7 +55,7 @@ function* planNewBuild(
     return;
   }
   if (!offered.builds.has(name)) {
-    yield { subject, reason: `no builder offers image-build:${name}; a build is due: ${reason}` };
+    yield { subject, reason: `${withoutBuilder(pass, `image-build:${name}`)}; a build is due: ${reason}` };
     return;
   }
   const failures = failuresInARow(diskimage.builds, entry.digest).filter(
@@ -89,9 +89,9 @@ function* later(
 }
 
 /** Explains why no build is planned for a disk image that Zuul builds. */
-function whyNothingIsDue({ observation }: Pass, { name, builds }: SurveyedDiskImage): string {
-  if (!observation.offered.builds.has(name)) {
-    return `no builder offers image-build:${name}, so that none imports the builds of Zuul`;
+function whyNothingIsDue(pass: Pass, { name, builds }: SurveyedDiskImage): string {
+  if (!pass.observation.offered.builds.has(name)) {
+    return `${withoutBuilder(pass, `image-build:${name}`)}, so that none imports the builds of Zuul`;
   }
   const next = 'builders import the next build of Zuul on their own';
   return builds.some(({ state }) => state === 'ready') ? next : `it has no ready build; ${next}`;

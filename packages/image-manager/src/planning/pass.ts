@@ -72,6 +72,8 @@ export interface Observation {
   readonly now: number;
   /** Functions that builders offer now; only those with a worker. */
   readonly offered: OfferedFunctions;
+  /** False if a job server does not reply: its builders may offer more. */
+  readonly isComplete: boolean;
   /** Ids of builds and uploads with a running task, for which nothing is planned. */
   readonly inProgress: ReadonlySet<string>;
   /** Times since which no builder has offered an image, by image-id. */
@@ -103,6 +105,13 @@ export interface Pass {
 
 /** Output of a planning rule. */
 export type PlanItem = Step | Wait | LaterBuild;
+
+/** Says that a builder is missing, as far as that is known. */
+export function withoutBuilder({ observation: { isComplete } }: Pass, functionName: string): string {
+  return isComplete
+    ? `no builder offers ${functionName}`
+    : `a job server does not reply, so no builder is known to offer ${functionName}`;
+}
 
 /** Yields a step, unless a task of its record is running or has just failed. */
 export function* stepOfRecord({ observation }: Pass, step: RecordStep): Iterable<PlanItem> {

@@ -1,6 +1,6 @@
 import type { Build, Upload } from '../records.ts';
 import { failuresInARow, failuresInWords, retryTime, succeeded } from './back-off.ts';
-import { type Pass, type PlanItem, type RecordStep, stepOfRecord } from './pass.ts';
+import { type Pass, type PlanItem, type RecordStep, stepOfRecord, withoutBuilder } from './pass.ts';
 import { type ImageBinding, keptOf, type Target } from './survey.ts';
 
 /** Plans the uploads that providers lack, and resumes uploads without a task. */
@@ -32,12 +32,8 @@ function lacks({ survey }: Pass, target: Target, wanted: Build): boolean {
   return !target.uploads.some(({ state, imageId }) => state === 'uploading' && imageId === wanted.id);
 }
 
-function planNewUpload(
-  { observation, timing }: Pass,
-  target: Target,
-  binding: ImageBinding,
-  wanted: Build,
-): PlanItem {
+function planNewUpload(pass: Pass, target: Target, binding: ImageBinding, wanted: Build): PlanItem {
+  const { observation, timing } = pass;
   const { provider, imageName } = target;
   const subject = `provider ${provider}: image ${imageName}`;
   const reason = `the provider lacks the newest build, ${wanted.id}`;
@@ -48,7 +44,7 @@ function planNewUpload(
     return { subject, reason: `${reason}; its upload starts after the upload of ${other.imageId}` };
   }
   if (!observation.offered.uploads.has(wanted.id)) {
-    return { subject, reason: `${reason}; no builder offers image-upload:${wanted.id}` };
+    return { subject, reason: `${reason}; ${withoutBuilder(pass, `image-upload:${wanted.id}`)}` };
   }
   const cancelled = target.uploads.find((upload) => upload.imageId === wanted.id)?.cancelledBy;
   if (cancelled !== undefined) {

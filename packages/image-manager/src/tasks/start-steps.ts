@@ -25,6 +25,15 @@ export async function startSteps(
   await startNew(context, tasks, fresh, buildRequests);
 }
 
+/** Verb and object of each step, for the log. */
+const ACTIONS: Readonly<Record<RecordStep['kind'], string>> = {
+  'resume-build': 'follow build',
+  'resume-upload': 'follow upload',
+  'delete-build': 'delete build',
+  'delete-upload': 'delete upload',
+  discard: 'discard failed upload',
+};
+
 function startStep(context: TaskContext, tasks: Tasks, step: RecordStep): void {
   const work = (signal: AbortSignal): Promise<void> => {
     switch (step.kind) {
@@ -40,7 +49,7 @@ function startStep(context: TaskContext, tasks: Tasks, step: RecordStep): void {
         return discardUpload(context, step.uploadId, signal);
     }
   };
-  tasks.start('imageId' in step ? step.imageId : step.uploadId, work);
+  tasks.start('imageId' in step ? step.imageId : step.uploadId, ACTIONS[step.kind], work);
 }
 
 /** Writes all new records at once, because each durable write takes time. */
@@ -70,10 +79,10 @@ async function startNew(
   await state.change({ builds, uploads, handledRequests });
   for (const { id, reason } of builds) {
     logger.info(`build ${id}: ${reason}`);
-    tasks.start(id, (signal) => followBuild(context, id, signal));
+    tasks.start(id, ACTIONS['resume-build'], (signal) => followBuild(context, id, signal));
   }
   for (const upload of uploads) {
     logger.info(`${describeUpload(upload)}: ${upload.reason}`);
-    tasks.start(upload.id, (signal) => followUpload(context, upload.id, signal));
+    tasks.start(upload.id, ACTIONS['resume-upload'], (signal) => followUpload(context, upload.id, signal));
   }
 }

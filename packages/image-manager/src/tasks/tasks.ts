@@ -121,12 +121,16 @@ export class Tasks {
     return new Set(this.#controllers.keys());
   }
 
-  /** Starts a task; does nothing after {@link stop}. */
-  start(id: string, work: (signal: AbortSignal) => Promise<void>): void {
+  /**
+   * Starts a task; does nothing after {@link stop}.
+   *
+   * @param action verb and object, for the log: `delete upload`
+   */
+  start(id: string, action: string, work: (signal: AbortSignal) => Promise<void>): void {
     if (this.#isStopped) return;
     const controller = new AbortController();
     this.#controllers.set(id, controller);
-    this.#endings.set(id, this.#run(id, work, controller.signal));
+    this.#endings.set(id, this.#run(id, action, work, controller.signal));
   }
 
   abort(id: string, reason: Error): void {
@@ -140,7 +144,12 @@ export class Tasks {
     await Promise.all(this.#endings.values());
   }
 
-  async #run(id: string, work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+  async #run(
+    id: string,
+    action: string,
+    work: (signal: AbortSignal) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { retries, logger, ended, retried } = this.#options;
     try {
       await work(signal);
@@ -148,7 +157,7 @@ export class Tasks {
     } catch (error) {
       const pause = retries.failed(id);
       if (signal.aborted) return;
-      logger.warn(`${id}: ${errorMessage(error)}; retrying in ${pause} s`);
+      logger.warn(`cannot ${action} ${id}: ${errorMessage(error)}; retrying in ${pause} s`);
       retried?.(id);
     } finally {
       this.#controllers.delete(id);

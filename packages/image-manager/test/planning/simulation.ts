@@ -57,6 +57,7 @@ export class Simulation {
     return {
       now,
       offered: { builds: new Set(names), uploads: files, deletes: files },
+      isComplete: true,
       inProgress: new Set(this.#jobs.keys()),
       absentSince: this.#absentSince,
       retryAt: this.#retryAt,

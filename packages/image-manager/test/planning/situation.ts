@@ -196,6 +196,7 @@ export class Situation {
     return {
       now: this.#now,
       offered: { builds: new Set(names), uploads: ids, deletes: ids },
+      isComplete: true,
       inProgress: this.#inProgress,
       absentSince: this.#absentSince,
       retryAt: this.#retryAt,

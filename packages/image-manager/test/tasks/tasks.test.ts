@@ -24,7 +24,7 @@ test('a task’s id is listed until the task ends', async () => {
   const { tasks, anEnd } = setUp();
   const hold = new Hold();
   const end = anEnd();
-  tasks.start('a', (signal) => hold.wait(signal));
+  tasks.start('a', 'delete build', (signal) => hold.wait(signal));
   assert.deepEqual([...tasks.ids], ['a']);
   hold.release();
   await end;
@@ -34,14 +34,14 @@ test('a task’s id is listed until the task ends', async () => {
 test('a task’s failure is logged with the pause before the next attempt, which a success resets', async () => {
   const { tasks, retries, logger, anEnd } = setUp();
   let end = anEnd();
-  tasks.start('a', async () => {
+  tasks.start('a', 'delete build', async () => {
     throw new Error('it is in use');
   });
   await end;
-  assert.deepEqual(logger.lines, ['warn a: it is in use; retrying in 60 s']);
+  assert.deepEqual(logger.lines, ['warn cannot delete build a: it is in use; retrying in 60 s']);
   assert.equal(retries.all.get('a'), 61_000);
   end = anEnd();
-  tasks.start('a', async () => {});
+  tasks.start('a', 'delete build', async () => {});
   await end;
   assert.equal(retries.all.size, 0);
 });
@@ -54,8 +54,8 @@ test('an aborted task stops with a reason while others run', async () => {
     new Hold().wait(signal).catch((error: unknown) => {
       reasons.push(name, error);
     });
-  tasks.start('a', work('a'));
-  tasks.start('b', work('b'));
+  tasks.start('a', 'delete build', work('a'));
+  tasks.start('b', 'delete build', work('b'));
   const reason = new Error('image gone');
   tasks.abort('a', reason);
   await end;
@@ -66,11 +66,11 @@ test('an aborted task stops with a reason while others run', async () => {
 
 test('stopping waits for all tasks, logs nothing, and prevents new tasks', async () => {
   const { tasks, logger, endings } = setUp();
-  tasks.start('a', (signal) => new Hold().wait(signal));
-  tasks.start('b', (signal) => new Hold().wait(signal));
+  tasks.start('a', 'delete build', (signal) => new Hold().wait(signal));
+  tasks.start('b', 'delete build', (signal) => new Hold().wait(signal));
   await tasks.stop(new Error('stopped'));
   assert.equal(endings(), 2);
-  tasks.start('c', () => assert.fail('the task started'));
+  tasks.start('c', 'delete build', () => assert.fail('the task started'));
   assert.deepEqual([...tasks.ids], []);
   assert.deepEqual(logger.lines, []);
 });
