@@ -40,6 +40,8 @@ const MAX_UPLOADS = 20;
 /** Maximum number of earlier builds that are searched for a package list. */
 const MOST_EARLIER_BUILDS = 10;
 
+const NO_ATTESTATION = 'its builder returned no attestation';
+
 /** Location of the attestations, for messages. */
 const PLACE = 'store of the manager';
 
@@ -67,7 +69,7 @@ export async function originOfBuild(source: OriginSource, imageId: string): Prom
   const { state, store } = source;
   const build = state.builds.get(imageId);
   const attestations = build === undefined ? [] : await store.attestations(imageId);
-  const { proof, facts } = await readBuild(imageId, attestations, source);
+  const { proof, facts } = await readBuild(imageId, build?.state, attestations, source);
   const uploads = uploadsWithImages(state, imageId);
   const described: UploadOrigin[] = [];
   for (const upload of uploads.slice(0, MAX_UPLOADS)) {
@@ -99,7 +101,7 @@ function proofOfUpload(
   const found = attestations.flatMap(({ uploadId = id, text }) => {
     return uploadId === id ? [{ place: PLACE, text }] : [];
   });
-  if (found.length === 0) return unproven('its builder returned no attestation');
+  if (found.length === 0) return unproven(NO_ATTESTATION);
   return describeReport(verifyChain({ kind: 'upload', provider, externalId }, found, keys));
 }
 
@@ -125,6 +127,7 @@ const FINISHED: ReadonlySet<Build['state']> = new Set(['ready', 'deleting', 'del
 /** Verifies the attestation of a build. Its facts are shown even if the signature is not verified. */
 async function readBuild(
   imageId: string,
+  state: Build['state'] | undefined,
   attestations: readonly ImageDocument[],
   { keys, withoutKeys }: Keys,
 ): Promise<{ readonly proof: Proof; readonly facts?: BuildFacts }> {
@@ -151,7 +154,13 @@ async function readBuild(
     }
   }
   const proven = outcomes.find(({ proof }) => proof.state === 'proven');
-  return proven ?? outcomes[0] ?? { proof: unproven('its builder returned no attestation') };
+  return proven ?? outcomes[0] ?? { proof: unproven(withoutDocuments(state, NO_ATTESTATION)) };
+}
+
+/** Explains why the store has no document of a build. */
+function withoutDocuments(state: Build['state'] | undefined, otherwise: string): string {
+  if (state === 'building') return 'the build has not ended';
+  return state === 'failed' ? 'the build failed' : otherwise;
 }
 
 function unproven(reason: string): Proof {
@@ -199,7 +208,9 @@ async function packagesOf({ state, store }: OriginSource, build: Build | undefin
   const none = { count: null, 'compared-with': null, added: [], removed: [], changed: [] };
   if (build === undefined) return { ...none, reason: 'no manager has a record of the build' };
   const own = await store.packages(build.id);
-  if (own === undefined) return { ...none, reason: 'its builder returned no package list' };
+  if (own === undefined) {
+    return { ...none, reason: withoutDocuments(build.state, 'its builder returned no package list') };
+  }
   const after = await listOf(build.id, own);
   if (typeof after === 'string') return { ...none, reason: after };
   const one = { ...none, count: after.length };

@@ -124,6 +124,22 @@ describe('the origin of a build', () => {
     assert.equal(absent.packages.reason, 'no manager has a record of the build');
   });
 
+  it('a build’s origin says that the build has not ended, or failed', async (t) => {
+    const site = await AttestedSite.create(t);
+    await site.build('debian-1');
+    site.documents.length = 0;
+    const { state, ...source } = await site.source();
+    const build = state.builds.get('debian-1') ?? assert.fail();
+    for (const [recorded, reason] of [
+      ['building', 'the build has not ended'],
+      ['failed', 'the build failed'],
+    ] as const) {
+      const builds = new Map([[build.id, { ...build, state: recorded }]]);
+      const { packages, proof } = await originOfBuild({ ...source, state: { ...state, builds } }, build.id);
+      assert.deepEqual([packages.reason, proof.reason], [reason, reason]);
+    }
+  });
+
   it('a build’s origin verifies only the newest uploads', async (t) => {
     const site = await AttestedSite.create(t);
     await site.build('debian-1');
