@@ -172,11 +172,18 @@ test('the command cancel withdraws an upload that waits for a builder', async (t
   });
   const waiting = uploads.find(({ host }) => host === null) ?? assert.fail();
   const running = uploads.find(({ host }) => host !== null) ?? assert.fail();
+  for (const args of [[running['upload-id']], ['docs', '--upload', running['upload-id']]]) {
+    const log = await runCommand('logs', ...args.map(String), '-c', site.config);
+    assert.deepEqual([log.code, log.stderr], [0, '']);
+  }
   const id = waiting['upload-id'] ?? '';
   const { code, stdout, stderr } = await runCommand('cancel', id, '-c', site.config);
   assert.deepEqual([code, stdout, stderr], [0, `upload ${id} is cancelled\n`, '']);
   await rm(gate);
   await service.logged(RegExp(`upload ${running['upload-id']} of \\S+ to ${running.provider} is ready`));
+  const log = await runCommand('logs', String(running['upload-id']), '-c', site.config);
+  assert.deepEqual([log.code, log.stderr], [0, '']);
+  assert.match(log.stdout, /has the external-id/);
   const states = (await site.list('image-list')).map(({ provider: name, state }) => [name, state]);
   assert.deepEqual(Object.fromEntries(states), {
     [running.provider ?? '']: 'ready',

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
+import type { Upload } from '@nodepool-builder/image-manager';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { functionName } from '../protocol/functions.ts';
@@ -10,7 +11,7 @@ import { readBuilderStatuses } from '../site/builder-status.ts';
 import { SHORTENED_NOTE } from '../site/log-source.ts';
 import { CommandError } from '../terms/command-error.ts';
 import { printable } from '../terms/printable.ts';
-import type { ConfiguredCommand } from './configured-command.ts';
+import type { ConfiguredCommand, ConfiguredSite } from './configured-command.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 /** Options of `logs`. */
@@ -24,9 +25,9 @@ export const LOGS: ConfiguredCommand = {
   name: 'logs',
   description:
     'Prints the log of the build of an image, or of an upload of it, from the builder that has it. The log is sent over ' +
-    'Gearman. With --follow, it continues until the build or the upload has ended. The name of a disk image stands for its ' +
-    'running build, or else its newest one.',
-  argument: ['<id>', 'id of the image, as image-list shows it, or name of a disk image'],
+    'Gearman. With --follow, it continues until the build or the upload has ended. The name of a disk image stands for ' +
+    'its running build, or else its newest one.',
+  argument: ['<id>', 'id of the image or the upload, as image-list shows it, or name of a disk image'],
   options: [
     new Option('-f, --follow', 'wait for more lines until the build or the upload has ended'),
     new Option('--upload <upload-id>', 'the log of this upload, with the upload-id that image-list shows'),
@@ -36,10 +37,7 @@ export const LOGS: ConfiguredCommand = {
     try {
       const servers = await site.servers();
       await untilStopSignal(async (signal) => {
-        const name =
-          upload === undefined
-            ? { imageId: await imageOf(servers, id, signal) }
-            : { imageId: id, uploadId: upload };
+        const name = await findLog(site, id, upload, signal);
         await printLog(servers, name, follow === true, signal);
       });
     } catch (error) {
@@ -60,21 +58,44 @@ export const LOGS: ConfiguredCommand = {
 const END_OF_ID = /^-\d{10,14}-[\da-z]{4,8}$/;
 
 /**
- * Returns the id itself if it has a log, or else the id of the running or newest build of the disk image of that name.
+ * Finds out which log is meant.
+ *
+ * @param id of a build or an upload, or the name of a disk image, which stands for its running or its newest build
+ * @param uploadId of an upload of that build
  */
-async function imageOf(servers: readonly ServerAddress[], id: string, signal: AbortSignal): Promise<string> {
+async function findLog(
+  site: Pick<ConfiguredSite, 'configuration' | 'servers'>,
+  id: string,
+  uploadId: string | undefined,
+  signal: AbortSignal,
+): Promise<LogName> {
+  const servers = await site.servers();
   const functions = await askServers(servers, (admin) => admin.status(), signal);
   const prefix = logFunction('');
   const logged = functions
     .filter(({ name, availableWorkers }) => name.startsWith(prefix) && availableWorkers > 0)
     .map(({ name }) => name.slice(prefix.length));
-  if (logged.includes(id)) return id;
+  if (logged.includes(id)) return { imageId: id, ...(uploadId !== undefined && { uploadId }) };
   const jobs = (await readBuilderStatuses(servers, signal)).flatMap((builder) => builder.jobs);
-  const running = jobs.find((job) => job.kind === 'build' && job.diskimage === id)?.['image-id'];
+  const building = jobs.find((job) => job.kind === 'build' && job.diskimage === id)?.['image-id'];
   const built = logged.filter((one) => one.startsWith(id) && END_OF_ID.test(one.slice(id.length))).toSorted();
-  const found = running ?? built.at(-1);
-  if (found !== undefined) console.error(`log of build ${found}:`);
-  return found ?? id;
+  const imageId = building ?? built.at(-1);
+  if (imageId !== undefined && uploadId === undefined) {
+    console.error(`log of build ${imageId}:`);
+    return { imageId };
+  }
+  const wanted = uploadId ?? id;
+  const running = jobs.find((job) => job['upload-id'] === wanted)?.['image-id'];
+  const uploaded = running ?? (await uploadOnRecord(await site.configuration(), wanted))?.imageId;
+  if (uploaded !== undefined) return { imageId: uploaded, uploadId: wanted };
+  return { imageId: imageId ?? id, ...(uploadId !== undefined && { uploadId }) };
+}
+
+/** The upload in the records of the manager. */
+async function uploadOnRecord(configuration: Configuration, id: string): Promise<Upload | undefined> {
+  const { hasStore, withStore } = await import('../site/state-view.ts');
+  if (!hasStore(configuration)) return undefined;
+  return (await withStore(configuration, (store) => store.read())).uploads.get(id);
 }
 
 /** Describes what a build or an upload of the manager waits for; undefined if it does not wait. */

@@ -13,8 +13,8 @@ export interface LogName {
 /** Seconds for which a builder waits for more lines. */
 const WAIT = 20;
 
-/** Timeout of the builder's reply, in milliseconds. */
-const TIMEOUT = (WAIT + 10) * 1000;
+/** Timeout of the builder's reply after that, in milliseconds. */
+const TIMEOUT = 10_000;
 
 /** Reads a log over Gearman, from the builder that has it. */
 export function builderLog(
@@ -30,10 +30,9 @@ export function builderLog(
       wait,
       ...(uploadId !== undefined && { 'upload-id': uploadId }),
     });
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT)]);
     try {
-      offering ??= await serversOffering(servers, name, limit);
-      return decodeLogPart(await submitTo(offering, name, argument, limit));
+      offering ??= await serversOffering(servers, name, signal);
+      return decodeLogPart(await submitTo(offering, name, argument, wait * 1000 + TIMEOUT, signal));
     } catch (error) {
       offering = undefined; // another builder may now have it
       if (!(error instanceof JobFailedError || error instanceof JobExceptionError)) throw error;

@@ -47,18 +47,35 @@ export function explainDenial(name: string, error: unknown): unknown {
   });
 }
 
-/** @throws CommandError `refused`; GearmanError */
+/**
+ * Has a builder run a job that takes no time.
+ *
+ * @param timeout in milliseconds
+ * @throws CommandError `refused`; `unreachable` if the builder does not reply in time; GearmanError
+ */
 export async function submitTo(
   servers: readonly ServerAddress[],
   name: string,
   argument: string,
+  timeout: number,
   signal: AbortSignal,
 ): Promise<Buffer> {
   const client = new Client({ servers, clientId: 'nodepool-builder web' });
+  const limit = AbortSignal.timeout(timeout);
   try {
-    return await client.submit(name, argument, { signal });
+    return await client.submit(name, argument, { signal: AbortSignal.any([signal, limit]) });
   } catch (error) {
-    throw explainDenial(name, error);
+    if (!limit.aborted || signal.aborted) throw explainDenial(name, error);
+    const workers = await askServers(servers, (admin) => admin.workers(), signal).catch(() => []);
+    const addresses = new Set(
+      workers.filter(({ functions }) => functions.includes(name)).map(({ ip }) => ip),
+    );
+    const builder = ['the builder', ...addresses].join(' ');
+    const problem = `${builder} did not reply to ${name} within ${timeout / 1000} s`;
+    throw new CommandError(`${problem}; try again, or restart it if it hangs`, {
+      exitReason: 'unreachable',
+      cause: error,
+    });
   } finally {
     await client.close();
   }
@@ -84,14 +101,13 @@ export async function cancelJob(
   imageId: string,
   by: string,
   uploadId?: string,
-  signal?: AbortSignal,
+  signal: AbortSignal = new AbortController().signal,
 ): Promise<string> {
   const what = uploadId === undefined ? `build ${imageId}` : `upload ${uploadId}`;
-  const limit = AbortSignal.any([AbortSignal.timeout(TIMEOUT), ...(signal === undefined ? [] : [signal])]);
   const name = cancelFunction(imageId);
   try {
-    const offering = await serversOffering(servers, name, limit);
-    await submitTo(offering, name, encodeCancel(by, uploadId), limit);
+    const offering = await serversOffering(servers, name, signal);
+    await submitTo(offering, name, encodeCancel(by, uploadId), TIMEOUT, signal);
     return 'cancelled';
   } catch (cause) {
     const isGone = cause instanceof CommandError && cause.exitReason === 'not-found';
