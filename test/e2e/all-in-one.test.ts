@@ -1,9 +1,18 @@
 import assert from 'node:assert/strict';
+import { rm, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { spawnBuilder, startBuilder } from '../fixtures/builder-process.ts';
 import { runInProcess } from '../fixtures/command-in-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';
-import { createManagedSite, docsImage, endAfter, type ManagedSite } from '../fixtures/managed-site.ts';
+import {
+  createManagedSite,
+  docsImage,
+  endAfter,
+  type ManagedSite,
+  provider,
+} from '../fixtures/managed-site.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
 /** Waits until both providers have this number of images, including those with the given ids. */
@@ -40,6 +49,27 @@ describe('--all-in-one', () => {
       newest.flatMap(({ 'image-id': id }) => [`${id}.qcow2`, `${id}.raw`]),
     );
     assert.equal(await service.end('SIGTERM'), 0);
+  });
+
+  it('a builder with --all-in-one records the ends of its running uploads before it stops', async (t) => {
+    const site = await createManagedSite(t);
+    const [gate, hook] = [join(site.directory, 'gate'), join(site.directory, 'hook')];
+    await writeFile(gate, '');
+    await writeFile(hook, `#!/bin/sh\nwhile [ -e '${gate}' ]; do sleep 0.1; done\n`, { mode: 0o755 });
+    await site.configure({
+      providers: ['east', 'west'].map((name) => provider(name, { 'post-upload-hook': hook })),
+    });
+    const service = endAfter(t, await startBuilder(site.config, '--all-in-one'));
+    await waitUntil('two running uploads', async () => {
+      const uploads = await site.list('image-list');
+      return uploads.length === 2 && uploads.every(({ host }) => host === hostname());
+    });
+    const ended = service.end('SIGTERM');
+    await service.logged(/finishing the running jobs/);
+    await rm(gate);
+    assert.equal(await ended, 0);
+    const states = (await site.list('image-list')).map(({ state }) => state);
+    assert.deepEqual(states, ['ready', 'ready']);
   });
 
   it('a builder with --all-in-one resumes after SIGKILL and builds nothing twice', async (t) => {

@@ -74,6 +74,7 @@ async function startManager(site: ServiceSite, options: ManageOptions): Promise<
       manager.reload(configuration);
       web.reload(configuration);
     },
+    refuse: (problem) => web.refuse(problem),
     status,
     close: async () => {
       await web.close();

@@ -91,10 +91,12 @@ async function runBuilder(options: ServeOptions): Promise<void> {
         manager?.reload(configuration);
         web?.reload(configuration);
       },
+      refuse: (problem) => web?.refuse(problem),
       status: () => `Job servers: ${servers}. Images: ${builder.repository.images.size}.`,
       close: async (urgent) => {
-        // The page shows the running jobs until they have ended.
-        await closeAll([() => web?.close(), () => builder.close({ signal: urgent }), () => manager?.close()]);
+        // The manager records the results of the running jobs, and the page shows these jobs until they have ended.
+        const drain = () => builder.drain({ signal: urgent });
+        await closeAll([() => web?.close(), () => builder.close(), () => manager?.close(), drain]);
       },
     };
   };

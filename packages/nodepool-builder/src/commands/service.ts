@@ -50,6 +50,8 @@ interface StartingService {
 export interface Service {
   /** Applies another configuration. */
   reload(configuration: Configuration): void;
+  /** Shows why a changed configuration is not in force, until the next reload. */
+  refuse?(problem: string): void;
   /** The line that `systemctl status` shows. */
   status(): string;
   /** @param urgent aborts if running work has to stop */
@@ -146,7 +148,9 @@ function reloadOnChange(
       watch.watch(loaded.files);
       logger.info(`reloaded ${config}`);
     } catch (error) {
-      logger.error(`the configuration is unchanged: ${errorMessage(error)}`);
+      const problem = `the configuration is unchanged: ${errorMessage(error)}`;
+      logger.error(problem);
+      service.refuse?.(problem);
     }
     if (!isClosed) systemd.ready(() => service.status());
   };

@@ -62,6 +62,7 @@ export class NodepoolBuilder implements AsyncDisposable {
   #configuration: Configuration;
   #attestation: SiteAttestation;
   #builders: ReadonlyMap<string, BaseImageBuilder>;
+  #drained: Promise<unknown> | undefined;
   #closed: Promise<void> | undefined;
 
   private constructor(options: NodepoolBuilderOptions, parts: Parts) {
@@ -145,9 +146,21 @@ export class NodepoolBuilder implements AsyncDisposable {
   }
 
   /**
-   * Drains: takes no new job, finishes running jobs and reports their results, then disconnects. An aborted signal
-   * stops the running jobs.
+   * Takes no new job, finishes the running jobs and reports their results. An aborted signal stops the running jobs. The
+   * embedded job server remains, so that a manager in this process gets the results.
    */
+  async drain(options: { readonly signal?: AbortSignal } = {}): Promise<void> {
+    // closeAll() throws the errors of services
+    this.#drained ??= Promise.allSettled([
+      this.#formerImages.close(),
+      this.#buildWorker.close(options),
+      this.#uploadWorker.close(options),
+      this.#parts.closeServices(),
+    ]);
+    await this.#drained;
+  }
+
+  /** Drains, then disconnects. */
   close(options: { readonly signal?: AbortSignal } = {}): Promise<void> {
     this.#closed ??= this.#close(options);
     return this.#closed;
@@ -158,13 +171,7 @@ export class NodepoolBuilder implements AsyncDisposable {
   }
 
   async #close(options: { readonly signal?: AbortSignal }): Promise<void> {
-    // closeAll() throws the errors of services
-    await Promise.allSettled([
-      this.#formerImages.close(),
-      this.#buildWorker.close(options),
-      this.#uploadWorker.close(options),
-      this.#parts.closeServices(),
-    ]);
+    await this.drain(options);
     await this.#controlWorker.close({ signal: AbortSignal.abort() });
     await this.#notifier.close();
     await closeAll(this.#parts.closers);
@@ -198,7 +205,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     this.#attestation.attester().catch((error: unknown) => {
       this.#logger.error(`builds and uploads fail until the key can be used: ${(error as Error).message}`);
     });
-    if (this.#closed !== undefined) return;
+    if (this.#drained !== undefined) return;
     this.#offerBuilds();
     // On a host that builds nothing, services leave the images to other hosts.
     const built = this.#options.buildWorkers === 0 ? [] : diskimages.filter(({ pause }) => !pause);
@@ -234,7 +241,7 @@ export class NodepoolBuilder implements AsyncDisposable {
 
   /** Registers or deregisters a function of an image, depending on the repository. */
   #offer(name: string): void {
-    if (this.#closed !== undefined) return;
+    if (this.#drained !== undefined) return;
     const { images, pendingDeletes } = this.repository;
     const { waiting } = this.#formerImages;
     if (isOffered(name, { images, pendingDeletes, waiting })) {
@@ -291,7 +298,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       builder: (diskimage) => this.#builders.get(diskimage),
       isOffered: (imageId, signal) => isImageOffered(this.servers, imageId, signal),
       offered: async () => {
-        if (this.#closed === undefined) await this.#uploadWorker.registered();
+        if (this.#drained === undefined) await this.#uploadWorker.registered();
       },
     };
   }

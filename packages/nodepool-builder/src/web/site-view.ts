@@ -71,6 +71,8 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
   readonly #cloudImages: SiteViewOptions['cloudImages'];
   readonly #stop = new AbortController();
   #configuration: Configuration;
+  /** Why a changed configuration is not in force. */
+  #refused: string | undefined;
   #store: { readonly location: string; readonly opened: Promise<StateStore> } | undefined;
   #refresh: Promise<Site> | undefined;
   #last: Site | undefined;
@@ -92,6 +94,13 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
 
   reload(configuration: Configuration): void {
     this.#configuration = configuration;
+    this.#refused = undefined;
+    this.#last = undefined;
+  }
+
+  /** Shows why a changed configuration is not in force, until the next reload. */
+  refuse(problem: string): void {
+    this.#refused = problem;
     this.#last = undefined;
   }
 
@@ -170,7 +179,7 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
     const { signal } = this.#stop;
     signal.throwIfAborted();
     const configuration = this.#configuration;
-    const problems: string[] = [];
+    const problems = this.#refused === undefined ? [] : [this.#refused];
     const or = async <T>(what: string, promise: Promise<T>, otherwise: T): Promise<T> => {
       try {
         return await promise;

@@ -29,6 +29,8 @@ export interface WebService {
   /** Address for a browser: `http://127.0.0.1:8080`. */
   readonly url: string;
   reload(configuration: Configuration): void;
+  /** Shows why a changed configuration is not in force, until the next reload. */
+  refuse(problem: string): void;
   /** Ends all requests and events, and closes the port. */
   close(): Promise<void>;
 }
@@ -75,7 +77,7 @@ export async function startWebService(site: WebServiceOptions): Promise<WebServi
       void events.configure(configuration);
     };
     logger.info(`status page at ${url}`);
-    return { url, reload, close };
+    return { url, reload, refuse: (problem) => view.refuse(problem), close };
   } catch (error) {
     await close();
     const isTaken = errnoOf(error) === 'EADDRINUSE';

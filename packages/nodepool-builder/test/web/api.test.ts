@@ -62,6 +62,22 @@ async function statusFor(
 }
 
 describe('the API of --web', () => {
+  it('the API says that a changed configuration is refused, until it is mended', async (t) => {
+    const site = await startWebSite(t, { diskimages: [], providers: [] });
+    const problems = async (): Promise<string> =>
+      ((await site.api('/site')).body as { readonly problems: readonly string[] }).problems.join('\n');
+    await site.configure({ diskimages: 5 });
+    site.service.child.kill('SIGHUP');
+    await waitUntil('the reason', async () =>
+      /the configuration is unchanged: .*nodepool\.yaml:1:\d+: diskimages must be a list/.test(
+        await problems(),
+      ),
+    );
+    await site.configure({ diskimages: [], providers: [] });
+    site.service.child.kill('SIGHUP');
+    await waitUntil('no problem', async () => (await problems()) === '');
+  });
+
   it('the API shows what filters choose, as the page does', async (t) => {
     const site = await startWebSite(t, {
       providers: [
