@@ -70,7 +70,7 @@ describe('commands that a job server rejects', () => {
     'the server’s certificate is by another authority': [
       () => ({ tls: pem(server) }),
       () => ({ 'ssl-ca': stranger.ca }),
-      /TLS with job server 127\.0\.0\.1:\d+ failed: (?:unable to verify|self-signed).*; correct the ssl- keys/,
+      /TLS with job server 127\.0\.0\.1:\d+ failed: (?:unable to verify|self-signed).*; correct host, port and ssl- keys/,
     ],
     'the server’s certificate has another name': [
       () => ({ tls: pem(client) }),
@@ -81,7 +81,7 @@ describe('commands that a job server rejects', () => {
     'the server expects TLS': [
       () => ({ tls: pem(server) }),
       () => ({}),
-      /job server \S+ closed the connection; it may expect TLS; correct the ssl- keys of gearman-servers/,
+      /job server \S+ closed the connection; it expects TLS, or is not a job server; correct host, port and ssl- keys/,
     ],
     'the server wants a client certificate': [
       () => ({ tls: mutual() }),
@@ -91,7 +91,7 @@ describe('commands that a job server rejects', () => {
     'the server does not trust the client’s certificate': [
       () => ({ tls: mutual() }),
       () => ({ ...ours(), 'ssl-cert': alien.cert, 'ssl-key': alien.key }),
-      /job server \S+ (?:failed: .*|closed the connection; it may not trust ssl-cert); correct the ssl- keys/,
+      /job server \S+ (?:failed: .*|closed the connection; it may not trust ssl-cert); correct host, port and ssl- keys/,
     ],
   };
   for (const [name, [options, settings, error]] of Object.entries(cases)) {

@@ -98,7 +98,10 @@ describe('the requests', () => {
     const options = { tree: join(import.meta.dirname, '../fixtures') };
     await site.configure({ providers: [provider('east')], diskimages: [docsImage({ options })] });
     const { code, stderr } = await runInProcess('rebuild', 'docs', '-c', site.config);
-    assert.deepEqual([code, stderr.replace(/-\w+ has/, ' has')], [0, 'build docs-0000000003 has started\n']);
+    assert.deepEqual(
+      [code, stderr.replace(/-\w+ is/, ' is')],
+      [0, 'build docs-0000000003 is queued; a builder starts it as soon as it is free\n'],
+    );
     await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);
     const plan = await site.list('plan');
     assert.deepEqual(
@@ -134,14 +137,14 @@ describe('the requests', () => {
     );
     assert.equal(await run('image-unpause', 'docs'), 'disk image "docs" is not paused\n');
     assert.equal(await run('image-unpause', 'docs'), 'disk image "docs" is not paused\n');
-    assert.match(await run('rebuild', 'docs'), /^build docs-0000000003-\w+ has started\n$/);
+    assert.match(await run('rebuild', 'docs'), /^build docs-0000000003-\w+ is queued; a builder starts it/);
     await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);
 
     await site.configure({ providers: [provider('east')], diskimages: [docsImage({ pause: true })] });
     await service.logged(/reloaded .*nodepool\.yaml/);
     assert.match(await errorOf('refused', site, 'rebuild', 'docs'), /is paused by the configuration; run/);
     await run('image-unpause', 'docs');
-    assert.match(await run('rebuild', 'docs'), /^build docs-0000000005-\w+ has started\n$/);
+    assert.match(await run('rebuild', 'docs'), /^build docs-0000000005-\w+ is queued; a builder starts it/);
     await service.logged(/upload 0000000006-\w+ of docs-0000000005-\w+ to east is ready/);
     assert.match(
       await errorOf('not-found', site, 'image-pause', 'dosc'),

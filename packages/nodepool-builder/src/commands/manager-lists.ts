@@ -182,8 +182,13 @@ function toRemoval(orphan: UnrecordedImage): ShownRecord {
 
 /** The manager's next steps, its waits and its later builds. */
 async function readPlan(configuration: Configuration, store: StateView): Promise<readonly PlanRecord[]> {
-  const plan = await previewPlan(previewOptions(configuration, store));
-  return planRecords(plan, configuration, await store.read());
+  const [plan, { work, ...state }] = await Promise.all([
+    previewPlan(previewOptions(configuration, store)),
+    readState(configuration, store),
+  ]);
+  const builds = Array.from(state.builds.values(), (build) => buildRecord(build, work));
+  const uploads = Array.from(state.uploads.values(), (upload) => uploadRecord(upload, work));
+  return planRecords(plan, configuration, state, [...builds, ...uploads]);
 }
 
 function previewOptions(configuration: Configuration, store: StateView): PreviewOptions {

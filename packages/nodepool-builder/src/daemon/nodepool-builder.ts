@@ -251,10 +251,17 @@ export class NodepoolBuilder implements AsyncDisposable {
     }
   }
 
+  /** Names of the disk images that this builder builds for anybody. */
+  #offeredDiskimages(): readonly string[] {
+    if (this.#options.buildWorkers === 0) return [];
+    return this.#configuration.diskimages.filter(({ pause }) => !pause).map(({ name }) => name);
+  }
+
   /** The functions that only our own clients use. */
   #controlFunctions(): ReadonlyMap<string, JobHandler> {
     const { repository, builderId } = this.#parts;
-    const status = (): Promise<string> => encodeBuilderStatus(repository, this.#running);
+    const status = (): Promise<string> =>
+      encodeBuilderStatus(repository, this.#running, this.#offeredDiskimages());
     const log: JobHandler = async (job) => {
       const runs = (id: string, uploadId: string | undefined): boolean =>
         this.#running.all.some((one) => one['image-id'] === id && one['upload-id'] === uploadId);

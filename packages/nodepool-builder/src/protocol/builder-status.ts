@@ -18,7 +18,18 @@ const TEXT = { type: 'string' } as const satisfies SettingsSchema;
 /** Schema of a {@link BuilderStatus}. */
 export const BUILDER_STATUS = {
   type: 'object',
-  required: ['host', 'pid', 'version', 'started', 'images-dir', 'disk-free', 'disk-size', 'images', 'jobs'],
+  required: [
+    'host',
+    'pid',
+    'version',
+    'started',
+    'images-dir',
+    'disk-free',
+    'disk-size',
+    'images',
+    'diskimages',
+    'jobs',
+  ],
   properties: {
     host: TEXT,
     pid: { type: 'integer' },
@@ -28,6 +39,7 @@ export const BUILDER_STATUS = {
     'disk-free': { type: 'integer' }, // free bytes for images in images-dir
     'disk-size': { type: 'integer' }, // size of that file system in bytes
     images: { type: 'integer' }, // number of images in images-dir
+    diskimages: { type: 'array', items: TEXT }, // names of the disk images that it offers to build
     jobs: { type: 'array', items: RUNNING_JOB },
   },
 } as const satisfies SettingsSchema;
@@ -41,6 +53,7 @@ const READER = new JsonReader(BUILDER_STATUS);
 export async function encodeBuilderStatus(
   { directory, images }: Pick<ImageRepository, 'directory' | 'images'>,
   running: { readonly all: readonly RunningJob[] },
+  diskimages: readonly string[],
 ): Promise<string> {
   const { bavail, blocks, bsize } = await statfs(directory);
   const status: BuilderStatus = {
@@ -52,6 +65,7 @@ export async function encodeBuilderStatus(
     'disk-free': bavail * bsize,
     'disk-size': blocks * bsize,
     images: images.size,
+    diskimages: [...diskimages],
     jobs: [...running.all],
   };
   return JSON.stringify(status);

@@ -53,7 +53,7 @@ function failureOf(servers: readonly ServerAddress[], reasons: readonly unknown[
   const refusals = servers.flatMap((server, index) => refusalOf(server, reasons[index]) ?? []);
   const [cause] = reasons;
   if (refusals.length > 0) {
-    const remedy = 'correct the ssl- keys of gearman-servers, or the certificate of the server';
+    const remedy = 'correct host, port and ssl- keys of gearman-servers, or the certificate of the server';
     return new CommandError(`${refusals.join('; ')}; ${remedy}`, { exitReason: 'refused', cause });
   }
   const names = servers.map(formatAddress).join(', ');
@@ -74,7 +74,8 @@ function refusalOf(server: ServerAddress, reason: unknown): string | undefined {
   }
   const isClosed = code === undefined && Object(reason).code === 'connection-lost';
   if (!isClosed) return undefined;
-  const why = server.tls === undefined ? 'it may expect TLS' : 'it may not trust ssl-cert';
+  const why =
+    server.tls === undefined ? 'it expects TLS, or is not a job server' : 'it may not trust ssl-cert';
   return `${name} closed the connection; ${why}`;
 }
 

@@ -6,14 +6,14 @@ import { CommandError } from '../terms/command-error.ts';
 import { askServers } from './ask-servers.ts';
 import { explainDenial } from './control-jobs.ts';
 
-/** Default timeout of all builders' replies, in milliseconds. */
+/** Timeout of the job servers, and default timeout of all builders' replies, in milliseconds. */
 const TIMEOUT = 5000;
 
 /**
  * Queries the status of all builders at the job servers. Builders that do not reply, such as builders of a release
  * without this function, are left out.
  *
- * @param timeout for the job servers, and then for the builders, in milliseconds
+ * @param timeout for the builders, once the job servers have replied, in milliseconds
  * @throws CommandError `refused` by a job server; ConnectionError `connect-failed` if no job server replies
  * @throws the signal's reason
  */
@@ -35,7 +35,7 @@ export async function readSite(
     servers,
     async (admin, server) => (await admin.status()).map((status) => ({ ...status, server })),
     signal,
-    timeout,
+    TIMEOUT,
   );
   const offered = functions.filter(
     ({ name, availableWorkers }) => name.startsWith(STATUS_PREFIX) && availableWorkers > 0,
@@ -73,8 +73,8 @@ export async function readSite(
   return { builders: statuses, functions };
 }
 
-/** A {@link RunningJob} with the host of its builder. */
-export type LocatedJob = RunningJob & Pick<BuilderStatus, 'host'>;
+/** A {@link RunningJob} with the host of its builder, and the disk images that the builder offers. */
+export type LocatedJob = RunningJob & Pick<BuilderStatus, 'host' | 'diskimages'>;
 
 /** Timeout of the query for a running job, in milliseconds. */
 const LOOKUP_TIMEOUT = 3000;
@@ -89,7 +89,7 @@ export async function findRunningJob(
   const builders = await readBuilderStatuses(servers, signal, LOOKUP_TIMEOUT).catch(() => []);
   return (
     builders
-      .flatMap(({ host, jobs }) => jobs.map((job) => ({ ...job, host })))
+      .flatMap(({ host, diskimages, jobs }) => jobs.map((job) => ({ ...job, host, diskimages })))
       // Job servers on one host may give the same handle to different jobs.
       .find((job) => job.handle === handle && namesOf(job).includes(subjectOf(functionOfJob)))
   );
@@ -102,10 +102,10 @@ function namesOf({ 'image-id': imageId, diskimage }: RunningJob): readonly (stri
 /** The running jobs of all builders, by the image-id of a build, and by the upload-id of an upload. */
 export function runningJobsOf(builders: readonly BuilderStatus[]): ReadonlyMap<string, LocatedJob> {
   const running = new Map<string, LocatedJob>();
-  for (const { host, jobs } of builders) {
+  for (const { host, diskimages, jobs } of builders) {
     for (const job of jobs) {
       const id = job.kind === 'build' ? job['image-id'] : job['upload-id'];
-      if (id !== undefined) running.set(id, { ...job, host });
+      if (id !== undefined) running.set(id, { ...job, host, diskimages });
     }
   }
   return running;

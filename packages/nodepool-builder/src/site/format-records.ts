@@ -32,9 +32,12 @@ export function buildRecord(build: Build, work: Work | undefined): BuildRecord {
     diskimage,
     withdrawn,
     ...commonFields(build),
+    ...(build.state === 'ready' && work?.images?.has(id) === false && { error: AWAY }),
     ...standingOf({ id, state: shownState(build), job }, work),
   };
 }
+
+const AWAY = 'no builder offers it now; start the one that has its files';
 
 /** @param work undefined if no builder was queried */
 export function uploadRecord(upload: Upload, work: Work | undefined): UploadRecord {
@@ -52,11 +55,16 @@ export function uploadRecord(upload: Upload, work: Work | undefined): UploadReco
   };
 }
 
-/** Formats the manager's next steps, its waits and its later builds. */
+/**
+ * Formats the manager's next steps, its waits and its later builds.
+ *
+ * @param records builds and uploads, some of which wait
+ */
 export function planRecords(
   { steps, waits, laterBuilds }: Plan,
   { diskimages, providers }: Configuration,
   state: ManagerState,
+  records: readonly (BuildRecord | UploadRecord)[],
 ): readonly PlanRecord[] {
   const images = new Map(diskimages.map(({ name }) => [`diskimage ${name}`, name]));
   for (const { name: provider, entry } of providers) {
@@ -71,6 +79,12 @@ export function planRecords(
     ...waits.map(({ subject, reason, until }) => {
       const diskimage = images.get(subject) ?? diskimageOf(subject.replace(/^(build|upload) /, ''), state);
       return { what: 'wait' as const, subject, diskimage, when: isoTime(until), reason };
+    }),
+    ...records.flatMap((record) => {
+      const { diskimage, waiting } = record;
+      const id = 'upload-id' in record ? `upload ${record['upload-id']}` : `build ${record['image-id']}`;
+      const wait = { what: 'wait' as const, subject: id, diskimage, when: null };
+      return waiting === null ? [] : [{ ...wait, reason: `it waits for ${waiting}` }];
     }),
     ...laterBuilds.map(({ diskimage, reason, at }) => {
       return { what: 'build' as const, subject: diskimage, diskimage, when: isoTime(at), reason };

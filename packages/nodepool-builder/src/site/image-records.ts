@@ -44,10 +44,11 @@ export function imageRecords({
   return diskimages.map((entry): ImageRecord => {
     const { name: diskimage } = entry;
     const isPaused = whyPaused(state, entry) !== undefined;
+    const atBuilders = statusOf(buildsOf.get(diskimage) ?? [], isObsolete);
     const pause = isPaused ? state.pauses.get(diskimage) : undefined;
     return {
       diskimage,
-      ...statusOf(buildsOf.get(diskimage) ?? [], isObsolete),
+      ...atBuilders,
       paused: isPaused,
       'paused-by': pause?.by ?? null,
       'paused-since': isoTime(pause?.since),
@@ -55,7 +56,10 @@ export function imageRecords({
       providers: (imagesOf.get(diskimage) ?? []).map(
         ({ provider, image: { name }, paused }): ProviderImage => {
           const own = uploadsOf.get(keyOf(diskimage, provider, name)) ?? [];
-          return { provider, 'image-name': name, ...statusOf(own, isObsolete), paused: isPaused || paused };
+          const status = statusOf(own, isObsolete);
+          const why = status.state === 'missing' && atBuilders.state === 'ready' ? atBuilders.error : null;
+          const error = status.error ?? why;
+          return { provider, 'image-name': name, ...status, error, paused: isPaused || paused };
         },
       ),
       next: stepsOf.get(diskimage) ?? [],

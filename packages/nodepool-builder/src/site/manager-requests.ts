@@ -69,7 +69,7 @@ export const REQUESTS: readonly RequestCommand[] = [
         check: () => requireBuilderOf(name, servers, configuration.file),
         outcome: ({ builds }) => {
           const build = [...builds.values()].findLast((one) => one.diskimage === name && isNew(one.id));
-          return build && `build ${build.id} has started`;
+          return build && `build ${build.id} is queued; a builder starts it as soon as it is free`;
         },
         whyWaiting: (now) => {
           const current = running(now);

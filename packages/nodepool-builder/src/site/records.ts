@@ -22,7 +22,10 @@ const WORK = {
   requested: { ...TIME_OR_NULL, description: 'Time of the request; null if it is unknown.' },
   ended: { ...TIME_OR_NULL, description: 'Time at which it became ready or failed; null before then.' },
   reason: { ...TEXT, description: 'Reason of the request.' },
-  error: { ...TEXT_OR_NULL, description: 'Error of a failure; otherwise null.' },
+  error: {
+    ...TEXT_OR_NULL,
+    description: 'Error of a failure, or reason why no builder offers the image now; otherwise null.',
+  },
   'cancelled-by': { ...TEXT_OR_NULL, description: 'User who cancelled it; null if not cancelled.' },
   percent: { ...COUNT_OR_NULL, description: 'Progress in per cent while it runs, if its builder replies.' },
   'bytes-per-second': { ...COUNT_OR_NULL, description: 'Rate of an upload while it runs.' },

@@ -71,7 +71,8 @@ export function sumUp<R extends ShownWork>(records: readonly R[], isObsolete: (i
   return {
     state: decisive ?? (newest === undefined ? ('missing' as const) : ('ready' as const)),
     /** Reason of the state; null if the state is sufficient. */
-    error: (decisive === undefined && newest !== undefined ? rolledBack : last?.error) ?? null,
+    error:
+      (decisive === undefined && newest !== undefined ? (rolledBack ?? newest.error) : last?.error) ?? null,
     waiting: (decisive && last?.waiting) ?? null,
     retrying: (decisive && last?.retrying) ?? null,
     newest,

@@ -1,4 +1,5 @@
 import type { FunctionStatus } from '@nodepool-builder/gearman-node';
+import { subjectOf } from '../protocol/functions.ts';
 import type { LocatedJob } from './builder-status.ts';
 
 /** State of the manager's work at builders and job servers. */
@@ -7,6 +8,16 @@ export interface Work {
   readonly jobs: ReadonlyMap<string, LocatedJob>;
   /** Functions of all job servers that reply; undefined if none does. */
   readonly functions: readonly FunctionStatus[] | undefined;
+  /** Ids of the images that builders offer; undefined if no job server replies. */
+  readonly images: ReadonlySet<string> | undefined;
+}
+
+/** @param functions undefined if no job server replies */
+export function workOf(jobs: Work['jobs'], functions: Work['functions']): Work {
+  const offered = functions?.filter(
+    ({ name, availableWorkers }) => availableWorkers > 0 && /^image-(?:upload|delete):/.test(name),
+  );
+  return { jobs, functions, images: offered && new Set(offered.map(({ name }) => subjectOf(name))) };
 }
 
 /** A build or an upload on record. */
@@ -22,13 +33,13 @@ interface Recorded<S extends string> {
  * Returns the state of a build or an upload, which is `queued` until a builder has started its job, and its progress,
  * or the subject of its wait.
  *
- * @param work undefined if no builder was queried
+ * @param work undefined if no job server was queried
  */
 export function standingOf<S extends string>({ id, state, job }: Recorded<S>, work: Work | undefined) {
   const located = work?.jobs.get(id);
-  const waiting = /^(?:building|uploading)$/.test(state) && !located ? waitOf(job, work) : undefined;
-  if (waiting === undefined) return { state, ...progressOf(located) };
-  return { state: 'queued' as const, ...progressOf(undefined), waiting };
+  if (!/^(?:building|uploading)$/.test(state) || located || !work) return { state, ...progressOf(located) };
+  const { isQueued, waiting } = waitOf(job, work);
+  return { state: isQueued ? ('queued' as const) : state, ...progressOf(undefined), waiting };
 }
 
 /** Returns the fields of a record that show the progress of its job; each is null if it does not run. */
@@ -45,18 +56,21 @@ export function progressOf(job: LocatedJob | undefined) {
   };
 }
 
-/** Returns what a job waits for; undefined if a builder that does not reply may run it, or no job server replies. */
-function waitOf(job: string, { jobs, functions }: Partial<Work> = {}): string | undefined {
-  if (functions === undefined) return undefined;
+/** Describes what a job waits for that no builder reports. The job is queued unless a builder may be running it. */
+function waitOf(job: string, { jobs, functions }: Work): { isQueued: boolean; waiting: string } {
+  if (functions === undefined) return { isQueued: false, waiting: 'a reply from a job server' };
   const offers = functions.filter(({ name }) => name === job);
   const sum = (key: 'total' | 'running' | 'availableWorkers'): number =>
     offers.reduce((total, offer) => total + offer[key], 0);
-  if (sum('total') === 0) return 'the manager to submit its job';
-  if (sum('total') === sum('running')) return undefined;
-  if (sum('availableWorkers') === 0) return `a builder that offers ${job}`;
-  const kind = job.startsWith('image-build:') ? 'build' : 'upload';
-  const [other, ...more] = [...(jobs?.values() ?? [])].filter((one) => one.kind === kind);
-  if (other === undefined) return 'a free builder';
-  if (more.length > 0) return `a free builder; ${more.length + 1} ${kind}s run`;
-  return `a free builder; ${other.host} is working on ${other['image-id']}`;
+  if (sum('total') === 0) return { isQueued: true, waiting: 'the manager to submit its job' };
+  if (sum('total') === sum('running')) return { isQueued: false, waiting: 'a reply from its builder' };
+  if (sum('availableWorkers') === 0) return { isQueued: true, waiting: `a builder that offers ${job}` };
+  const builds = [...jobs.values()].filter(
+    ({ kind, diskimages }) => kind === 'build' && diskimages.some((name) => job === `image-build:${name}`),
+  );
+  const [other, ...more] = builds;
+  if (other === undefined) return { isQueued: true, waiting: 'a free builder' };
+  const what =
+    more.length > 0 ? `${builds.length} builds run` : `${other.host} is working on ${other['image-id']}`;
+  return { isQueued: true, waiting: `a free builder; ${what}` };
 }

@@ -5,7 +5,7 @@ import { type LocatedJob, runningJobsOf } from '../site/builder-status.ts';
 import { buildRecord, isoTime, planRecords, uploadRecord } from '../site/format-records.ts';
 import { imageRecords } from '../site/image-records.ts';
 import { BUILD_RECORD, type BuildRecord, IMAGE_RECORD, PLAN_RECORD, UPLOAD_RECORD } from '../site/records.ts';
-import { progressOf, type Work } from '../site/work.ts';
+import { progressOf, workOf } from '../site/work.ts';
 import { COUNT, recordSchema, TEXT, TIME } from '../terms/record-schema.ts';
 import { CLOUD_IMAGE_RECORD } from './cloud-image-watch.ts';
 import type { JobServerStatus, Site } from './site-view.ts';
@@ -41,7 +41,7 @@ export function siteRecords(site: Site): SiteRecords {
   if (before !== undefined) return before;
   const running = runningJobsOf(site.builders);
   const answers = site.servers.flatMap(({ functions }) => (functions === undefined ? [] : [functions]));
-  const work: Work = { jobs: running, functions: answers.length > 0 ? answers.flat() : undefined };
+  const work = workOf(running, answers.length > 0 ? answers.flat() : undefined);
   const { configuration, state } = site;
   const builds = [
     ...Array.from(state.builds.values(), (build) => buildRecord(build, work)),
@@ -50,7 +50,8 @@ export function siteRecords(site: Site): SiteRecords {
   const uploads = Array.from(state.uploads.values(), (upload) => uploadRecord(upload, work)).toSorted(
     byRequest,
   );
-  const plan = site.plan === undefined ? [] : planRecords(site.plan, configuration, state);
+  const plan =
+    site.plan === undefined ? [] : planRecords(site.plan, configuration, state, [...builds, ...uploads]);
   const records = {
     at: isoTime(site.at),
     images: imageRecords({ configuration, state, builds, uploads, plan }),

@@ -2,7 +2,7 @@ import { partialDeepStrictEqual } from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { FunctionStatus } from '@nodepool-builder/gearman-node';
 import type { LocatedJob } from '../../src/site/builder-status.ts';
-import { standingOf, type Work } from '../../src/site/work.ts';
+import { standingOf, type Work, workOf } from '../../src/site/work.ts';
 
 const DOCS = { id: 'docs-1', state: 'building', job: 'image-build:docs' } as const;
 
@@ -11,13 +11,14 @@ function offer(name: string, total: number, running: number, availableWorkers = 
 }
 
 /** A job that runs at the builder west1. */
-function runningBuild(imageId: string, percent = 35): LocatedJob {
-  return { kind: 'build', 'image-id': imageId, handle: 'H:1', started: '', percent, host: 'west1' };
+function runningBuild(imageId: string, diskimages: readonly string[] = ['docs']): LocatedJob {
+  const job = { kind: 'build', 'image-id': imageId, handle: 'H:1', started: '', percent: 35 } as const;
+  return { ...job, host: 'west1', diskimages: [...diskimages] };
 }
 
 /** What job servers and builders say. */
 function work(functions: readonly FunctionStatus[] | undefined, ...jobs: readonly LocatedJob[]): Work {
-  return { functions, jobs: new Map(jobs.map((job) => [job['image-id'], job])) };
+  return workOf(new Map(jobs.map((job) => [job['image-id'], job])), functions);
 }
 
 describe('a build on record as building', () => {
@@ -38,6 +39,11 @@ describe('a build on record as building', () => {
       { state: 'queued', waiting: 'a free builder; 2 builds run' },
     ],
     [
+      'is queued, and a build of a builder that does not offer its disk image does not count',
+      work([offer('image-build:docs', 1, 0)], runningBuild('debian-7'), runningBuild('fedora-3', ['fedora'])),
+      { state: 'queued', waiting: 'a free builder; west1 is working on debian-7' },
+    ],
+    [
       'is queued if no builder offers its disk image',
       work([offer('image-build:docs', 1, 0, 0)]),
       { state: 'queued', waiting: 'a builder that offers image-build:docs' },
@@ -48,11 +54,15 @@ describe('a build on record as building', () => {
       { state: 'queued', waiting: 'the manager to submit its job' },
     ],
     [
-      'is building if its job runs at a builder that does not respond',
+      'says that it waits for a reply if its job runs at a builder that does not respond',
       work([offer('image-build:docs', 1, 1)]),
-      { state: 'building', percent: null, waiting: null },
+      { state: 'building', percent: null, waiting: 'a reply from its builder' },
     ],
-    ['is building if no job server responds', work(undefined), { state: 'building', waiting: null }],
+    [
+      'says that it waits for a reply if no job server responds',
+      work(undefined),
+      { state: 'building', waiting: 'a reply from a job server' },
+    ],
     ['is building if no job server was queried', undefined, { state: 'building', waiting: null }],
   ] as const) {
     it(`a build on record as building ${sentence}`, () =>
