@@ -1,18 +1,13 @@
-import { homedir } from 'node:os';
-
-/** A handler's arguments cannot be evaluated, or have the wrong type. */
-export class HandlerArgumentError extends Error {
-  override readonly name = 'HandlerArgumentError';
-}
+import { call, HandlerArgumentError, memberOf, NAMES, OPERATORS, power, SIGNS } from './operations.ts';
 
 /** Maximum nesting depth of brackets and signs. */
 const MAX_DEPTH = 100;
 
 const SPACE = /\s+|#.*/y;
 
-/** A string, a number, or else a name with its modules, an operator or a bracket. */
+/** A string, a number, or else a name, an operator or a bracket. */
 const TOKEN =
-  /([rbuf]{0,2})("""|'''|"|')((?:\\[\s\S]|(?!\2)[^\\])*)\2|(0[xob][\da-f_]+|(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:e[-+]?\d+)?)|[a-z_]\w*(?:\.[a-z_]\w*)*|[-+*=,:()[\]{}]/iy;
+  /([rbuf]{0,2})("""|'''|"|')((?:\\[\s\S]|(?!\2)[^\\])*)\2|(0[xob][\da-f_]+|(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:e[-+]?\d+)?)|[a-z_]\w*|\*\*|\/\/|<<|>>|[-+*/%|^&=.,:()[\]{}]/iy;
 
 interface Token {
   /** Text of the token; empty at the end. */
@@ -23,7 +18,7 @@ interface Token {
 
 /**
  * Evaluates an expression of a logging configuration like Python's `fileConfig`. It supports literals, operators, and
- * sums, products, and names that such files use. Tuples and lists become arrays.
+ * the names that such files use. Tuples and lists become arrays.
  *
  * @throws HandlerArgumentError that names the unsupported part
  */
@@ -103,15 +98,12 @@ class Parser {
     if (!this.#skip(text)) throw notUnderstood(this.#next().text);
   }
 
-  /** Reads items up to a closing token. A comma may follow the last. */
-  #items<T = unknown>(
-    end: string,
-    read: () => T = () => this.#sum() as T,
-  ): { readonly items: T[]; readonly hasComma: boolean } {
-    const items: T[] = [];
+  /** Reads expressions up to a closing token. A comma may follow the last. */
+  #items(end: string): { readonly items: unknown[]; readonly hasComma: boolean } {
+    const items: unknown[] = [];
     let hasComma = false;
     while (!this.#skip(end)) {
-      items.push(read());
+      items.push(this.#expression());
       if (this.#skip(',')) hasComma = true;
       else {
         this.#expect(end);
@@ -121,30 +113,57 @@ class Parser {
     return { items, hasComma };
   }
 
-  #sum(): unknown {
-    let left = this.#product();
+  #expression(level = 0): unknown {
+    const operators = OPERATORS[level];
+    if (operators === undefined) return this.#signed();
+    let left = this.#expression(level + 1);
     for (;;) {
-      if (this.#skip('+')) {
-        const right = this.#product();
-        if (typeof left === 'string' && typeof right === 'string') left += right;
-        else left = numberOf('+', left) + numberOf('+', right);
-      } else if (this.#skip('-')) left = numberOf('-', left) - numberOf('-', this.#product());
-      else return left;
+      const operator = Object.keys(operators).find((text) => this.#skip(text));
+      if (operator === undefined) return left;
+      left = operators[operator]?.(left, this.#expression(level + 1));
     }
-  }
-
-  #product(): unknown {
-    let left = this.#signed();
-    while (this.#skip('*')) left = numberOf('*', left) * numberOf('*', this.#signed());
-    return left;
   }
 
   #signed(): unknown {
     this.#depth += 1;
     if (this.#depth > MAX_DEPTH) throw new HandlerArgumentError('it is nested too deeply');
-    const value = this.#skip('-') ? -numberOf('-', this.#signed()) : this.#atom();
+    const sign = Object.keys(SIGNS).find((text) => this.#skip(text));
+    const value = sign === undefined ? this.#power() : SIGNS[sign]?.(this.#signed());
     this.#depth -= 1;
     return value;
+  }
+
+  #power(): unknown {
+    const base = this.#member();
+    return this.#skip('**') ? power(base, this.#signed()) : base;
+  }
+
+  #member(): unknown {
+    let value = this.#atom();
+    for (;;) {
+      if (this.#skip('.')) value = memberOf(value, this.#next().text);
+      else if (this.#skip('(')) value = call(value, ...this.#arguments());
+      else if (this.#skip('[')) {
+        value = memberOf(value, this.#expression());
+        this.#expect(']');
+      } else return value;
+    }
+  }
+
+  #arguments(): readonly [positional: readonly unknown[], named: Readonly<Record<string, unknown>>] {
+    const positional: unknown[] = [];
+    const named: [string, unknown][] = [];
+    while (!this.#skip(')')) {
+      if (this.#tokens[this.#at + 1]?.text === '=') {
+        const { text: name } = this.#next();
+        this.#expect('=');
+        named.push([name, this.#expression()]);
+      } else positional.push(this.#expression());
+      if (this.#skip(',')) continue;
+      this.#expect(')');
+      break;
+    }
+    return [positional, Object.fromEntries(named)];
   }
 
   #atom(): unknown {
@@ -153,32 +172,12 @@ class Parser {
       return hasComma || items.length === 0 ? items : items[0];
     }
     if (this.#skip('[')) return this.#items(']').items;
-    if (this.#skip('{')) return Object.fromEntries(this.#items('}', () => this.#field(':')).items);
-    if (this.#skip('dict')) {
-      this.#expect('(');
-      return Object.fromEntries(this.#items(')', () => this.#field('=')).items);
-    }
+    if (this.#skip('{')) return this.#dictionary();
     const { text, literal } = this.#next();
     if (typeof literal === 'string') return literal + this.#adjacentText();
     if (literal !== undefined) return literal;
     if (Object.hasOwn(NAMES, text)) return NAMES[text];
-    if (text === 'os.environ' && this.#skip('[')) {
-      const value = process.env[textOf(this.#sum())];
-      this.#expect(']');
-      if (value === undefined) throw new HandlerArgumentError('a variable of os.environ is not set');
-      return value;
-    }
-    if (Object.hasOwn(FUNCTIONS, text)) {
-      this.#expect('(');
-      return FUNCTIONS[text]?.(this.#items(')').items.map(textOf));
-    }
     throw /^\w/.test(text) ? new HandlerArgumentError(`the name ${text} is not known`) : notUnderstood(text);
-  }
-
-  #field(separator: string): readonly [string, unknown] {
-    const { text, literal = text } = this.#next();
-    this.#expect(separator);
-    return [String(literal), this.#sum()];
   }
 
   /** Reads the string literals that directly follow a string. */
@@ -188,44 +187,17 @@ class Parser {
     this.#at += 1;
     return literal + this.#adjacentText();
   }
+
+  #dictionary(): Readonly<Record<string, unknown>> {
+    const fields: [string, unknown][] = [];
+    while (!this.#skip('}')) {
+      const key = this.#expression();
+      this.#expect(':');
+      fields.push([String(key), this.#expression()]);
+      if (this.#skip(',')) continue;
+      this.#expect('}');
+      break;
+    }
+    return Object.fromEntries(fields);
+  }
 }
-
-function numberOf(operator: string, value: unknown): number {
-  if (typeof value === 'number') return value;
-  throw new HandlerArgumentError(`"${operator}" is used with what is not a number`);
-}
-
-function textOf(value: unknown): string {
-  if (typeof value === 'string') return value;
-  throw new HandlerArgumentError('something else is used as text');
-}
-
-/** The names that an expression may use: those of Python's module `logging` in which files are evaluated. */
-const NAMES: Readonly<Record<string, unknown>> = {
-  True: true,
-  False: false,
-  None: null,
-  'sys.stdout': 'sys.stdout',
-  'sys.stderr': 'sys.stderr',
-  DEBUG: 10,
-  INFO: 20,
-  WARNING: 30,
-  ERROR: 40,
-  CRITICAL: 50,
-};
-
-function variable([name = '', other]: readonly string[]): string | null {
-  return process.env[name] ?? other ?? null;
-}
-
-const FUNCTIONS: Readonly<Record<string, (texts: readonly string[]) => unknown>> = {
-  'os.getenv': variable,
-  'os.environ.get': variable,
-  // An absolute path replaces those before it.
-  'os.path.join': (paths) =>
-    paths.reduce((path, next) => {
-      if (next.startsWith('/') || path === '') return next;
-      return path.endsWith('/') ? path + next : `${path}/${next}`;
-    }, ''),
-  'os.path.expanduser': ([path = '']) => path.replace(/^~(?=\/|$)/, () => process.env.HOME ?? homedir()),
-};

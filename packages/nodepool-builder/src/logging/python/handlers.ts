@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import type { LogTarget, TimeUnit } from '../log-settings.ts';
-import { evaluate, HandlerArgumentError } from './expression.ts';
+import { evaluate } from './expression.ts';
+import { HandlerArgumentError } from './operations.ts';
 
 /** Arguments of a handler by name. */
 type Arguments = Readonly<Record<string, unknown>>;

@@ -1,9 +1,9 @@
 import type { LocatedDiagnostic } from '../../yaml/diagnostic.ts';
 import type { LoggerSettings, LogOutput, LogThreshold, ReadLogSettings } from '../log-settings.ts';
 import { type RecordFormat, textFormat } from '../record-format.ts';
-import { HandlerArgumentError } from './expression.ts';
 import { bindArguments, HANDLERS } from './handlers.ts';
 import { type IniSection, iniError, parseIni } from './ini-file.ts';
+import { HandlerArgumentError } from './operations.ts';
 import { formatError, percentFormat } from './percent-format.ts';
 
 /** Thresholds by Python level. CRITICAL discards all records, because our highest level is ERROR. */

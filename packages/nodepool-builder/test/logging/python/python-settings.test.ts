@@ -204,7 +204,7 @@ describe('an unsupported part', () => {
       SITE.replace('(sys.stdout,)', '(open("/tmp/x"),)'),
       /conf:34:1: args of StreamHandler: the name open is not known/,
     ],
-    ['an odd stream', SITE.replace('(sys.stdout,)', '(sys.stdin,)'), /the name sys\.stdin is not known/],
+    ['an odd stream', SITE.replace('(sys.stdout,)', '(sys.stdin,)'), /sys has no stdin here/],
     ['an unknown argument', `${SITE}\n[handler_image]\nkwargs={'color': 1}\n`, /it has no argument "color"/],
     ['no file', SITE.replace("('/var/log/nodepool/images/image.log',)", '(5,)'), /must be a file name/],
     ['an odd interval', SITE.replace("'H', 8", "'Y', 8"), /"when" must be one of S, M, H, D, midnight/],
