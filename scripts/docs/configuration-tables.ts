@@ -112,10 +112,7 @@ interface Place {
 function tables(page: string, path: string, schema: SettingsSchema, written: Map<string, Place>): string {
   const { properties = {}, required = [] } = schema;
   const entries = Object.entries(properties);
-  // A key without a description is read by other parts of nodepool alone.
-  const read = entries.filter(
-    ([, { description, not }]) => ![undefined, ELSEWHERE].includes(description) && not === undefined,
-  );
+  const read = entries.filter(([, node]) => node.description !== ELSEWHERE && node.not === undefined);
   const within: string[] = [];
   const rows = read.map(([key, node]) => {
     const name = path === '' ? key : `${path}.${key}`;

@@ -23,6 +23,7 @@ export async function runInImage(
   const provider = new QemuInstanceProvider({
     name: 'shown',
     directory: join(place, 'instances'),
+    memory: 768,
     'direct-boot': { kernel, initrd, 'command-line': 'root=/dev/vda console=ttyS0 quiet' },
   });
   try {

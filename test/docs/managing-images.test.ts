@@ -133,6 +133,9 @@ test('the keys in docs/managing-images.md exist, with the defaults shown there',
     'providers[].image-upload-timeout': providers[0]?.uploadTimeout,
     'providers[].upload-retry-timeout': providerKeys['upload-retry-timeout']?.default,
     'manager.retry-delay': timing.retryDelay,
+    'manager.max-retry-delay': timing.maxRetryDelay,
+    'manager.orphan-scan-interval': timing.orphanScanInterval,
+    'manager.absence-timeout': timing.absenceTimeout,
   };
   const rows = [...page.matchAll(/^\| `([\w.[\]-]+\.[\w.[\]-]+)`[^|]*\| *([^|]*?) *\|/gm)];
   const documented = Object.fromEntries(rows.map(([, key = '', standard]) => [key, standard]));

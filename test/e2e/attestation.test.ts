@@ -18,7 +18,7 @@ async function signingSite(t: TestContext): Promise<{ readonly site: Site; reado
   const site = await createSite(server.port);
   undoAfter(t, () => site.remove());
   await writeKeys(site.directory);
-  await appendFile(site.config, '\nattestation: {key: attestation.pem}\n');
+  await appendFile(site.config, '\nattestation: {key: attestation.pem, bill-of-materials: false}\n');
   return { site, port: server.port };
 }
 

@@ -66,7 +66,10 @@ async function build(
     `\n  - {name: docs, elements: [mini-os, printing], formats: [raw], env-vars: ${variables}}`,
   );
   await writeKeys(site.directory);
-  await appendFile(site.config, 'public-variables: [MIRROR, REG*]\nattestation: {key: attestation.pem}\n');
+  await appendFile(
+    site.config,
+    'public-variables: [MIRROR, REG*]\nattestation: {key: attestation.pem, bill-of-materials: false}\n',
+  );
   const install = join(site.directory, 'elements/printing/install.d');
   await mkdir(install, { recursive: true });
   await writeFile(join(install, '60-print'), INSTALL, { mode: 0o755 });

@@ -37,7 +37,7 @@ echo "an image of ${name}" > "$output.raw"
   );
   await chmod(command, 0o755);
   await site.configure({
-    manager: { store: 'state/manager.sqlite', 'retry-delay': 0.5 },
+    manager: { store: 'state/manager.sqlite', 'retry-delay': 1, 'max-retry-delay': 1 },
     diskimages: [{ name: 'docs', elements: ['vm'], 'dib-cmd': command }],
     providers: [provider('east', { 'image-type': 'raw', directory: east ?? join(site.directory, 'east') })],
   });

@@ -17,7 +17,7 @@ const RANDOM = `
 
 const PROVIDERS = `
   - {name: shelf, type: directory, directory: shelf, image-type: raw, images: [{name: docs, diskimage: docs}]}
-attestation: {key: attestation.pem}
+attestation: {key: attestation.pem, bill-of-materials: false}
 `;
 
 let site: Site;

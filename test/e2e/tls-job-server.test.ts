@@ -98,7 +98,7 @@ test('builder, manager and commands work with the access list in the documents, 
     { 'zuul-images': [zuulImage] },
   );
   // nodepool's spelling
-  const onA = await configure('manager', { 'ssl-cert': manager.cert, 'ssl-key': manager.key });
+  const onA = await configure('manager', { ssl_cert: manager.cert, ssl_key: manager.key });
   const command = async (...args: readonly string[]): Promise<string> =>
     await a.run(builderCommand(...args, '-c', onA));
 

@@ -51,7 +51,7 @@ test('a proxy’s page in place of a list of images does not delete an image tha
   const site = await createManagedSite(
     t,
     {
-      manager: { store: 'state/manager.sqlite', 'retry-delay': 0.02 },
+      manager: { store: 'state/manager.sqlite', 'orphan-scan-interval': 0.2 },
       diskimages: [docsImage({ name: 'docs' })],
       providers: [entry],
     },

@@ -150,7 +150,10 @@ export class DiskSoakSite {
       manager: {
         store: join(this.#directory, 'state', 'manager.sqlite'),
         'retry-delay': 1,
-        // A build whose files a killed daemon had removed counts as deleted after 30 times as many seconds.
+        'max-retry-delay': 5,
+        'orphan-scan-interval': 5,
+        // A build whose files a killed daemon had removed counts as deleted after this time.
+        'absence-timeout': 30,
       },
       diskimages: IMAGES.map((name) => ({ name, builder: 'sealed', 'rebuild-age': rebuildAge, keep: KEEP })),
       providers: [...pools, { name: 'glance', cloud: 'glance', 'image-type': 'raw', rate: 0.05, images }],

@@ -130,12 +130,19 @@ async function resumable(
   return undefined;
 }
 
+/** @throws ImageError `invalid-configuration` */
 async function loginOf(
-  { username, winrm: settings }: OnInstance,
+  { connection, username, winrm: settings }: OnInstance,
   identity: Identity,
   hostKey: HostKey,
 ): Promise<Login> {
-  if (settings === undefined) return sshLogin(username, identity, hostKey);
+  if (connection === 'ssh') return sshLogin(username, identity, hostKey);
+  if (settings === undefined) {
+    throw new ImageError(
+      'invalid-configuration',
+      'connection: winrm requires the settings "winrm"; add them',
+    );
+  }
   // imported on demand, because SSH needs no HTTP client
   const { winrmLogin } = await import('./winrm/winrm-login.ts');
   return winrmLogin(username, settings, hostKey);
@@ -193,7 +200,7 @@ class InstanceBuild {
         ...(minRam !== undefined && { minRam }),
         ...(nameFilter !== undefined && { nameFilter }),
         publicKey: identity.publicKey,
-        ...(settings.winrm === undefined && username === 'root' && { userData: CLOUD_CONFIG }),
+        ...(settings.connection === 'ssh' && username === 'root' && { userData: CLOUD_CONFIG }),
         port: login.port,
       },
       { signal },

@@ -8,8 +8,9 @@ const SECONDS = { type: 'number', exclusiveMinimum: 0 } as const;
 const WINRM = {
   type: 'object',
   additionalProperties: false,
-  description: 'Connect by WinRM over HTTPS. Default: SSH.',
+  description: 'For `connection: winrm`, which uses HTTPS.',
   properties: {
+    port: { type: 'integer', minimum: 1, maximum: 65_535, default: 5986, description: 'Port.' },
     'password-file': {
       ...FILE,
       description:
@@ -66,7 +67,7 @@ const BLOCK = {
         },
         'cloud-image': {
           ...TEXT,
-          description: 'Name in `cloud-images` of the provider.',
+          description: 'Name in `cloud-images` of the provider, or of the top level.',
         },
       },
       description:
@@ -76,7 +77,7 @@ const BLOCK = {
     'min-ram': {
       type: 'integer',
       minimum: 1,
-      description: "Minimum memory of the instance, in MiB. Default: the provider's; 1024 with QEMU.",
+      description: "Minimum memory of the instance, in MiB. Default: the provider's.",
     },
     'name-filter': {
       ...TEXT,
@@ -90,10 +91,11 @@ const BLOCK = {
       ...FILE,
       description: 'Private key that the base image accepts. Default: a key pair generated for each build.',
     },
+    connection: { enum: ['ssh', 'winrm'], default: 'ssh', description: 'Protocol of the connection.' },
     winrm: WINRM,
     shell: {
       enum: ['posix', 'powershell'],
-      description: 'Shell that runs the steps. Default: `posix`, or `powershell` with `winrm`.',
+      description: 'Shell that runs the steps. Default: `posix`, or `powershell` with `connection: winrm`.',
     },
     setup: {
       ...TEXT,
@@ -116,6 +118,7 @@ const BLOCK = {
       default: 600,
       description: 'Timeout from the launch to the first login, in seconds.',
     },
+    'stop-timeout': { ...SECONDS, default: 300, description: 'Timeout of the shutdown, in seconds.' },
     'keep-on-failure': {
       ...SECONDS,
       description:

@@ -2,9 +2,6 @@ import { ImageError } from '@nodepool-builder/image-builder';
 import { withTimeout } from '@nodepool-builder/image-builder/module-kit';
 import { type Machine, type MachineParts, SCRIPT_LANGUAGES } from './machine.ts';
 
-/** Seconds in which a machine has to power off, after sysprep if configured. */
-const STOP_TIMEOUT = 600;
-
 /**
  * Powers the system off, after sysprep if configured, and waits until it is off. If that fails or there is no login, it
  * presses the power button.
@@ -52,17 +49,21 @@ export async function powerOff(
   }
 }
 
-async function pressPowerButton(parts: Pick<MachineParts, 'instance'>, signal: AbortSignal): Promise<void> {
+async function pressPowerButton(
+  parts: Pick<MachineParts, 'instance' | 'settings'>,
+  signal: AbortSignal,
+): Promise<void> {
   await unlessLate(parts, signal, (stopping) => parts.instance.stop({ signal: stopping }));
 }
 
 async function unlessLate(
-  { instance }: Pick<MachineParts, 'instance'>,
+  { instance, settings }: Pick<MachineParts, 'instance' | 'settings'>,
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
-  await withTimeout(STOP_TIMEOUT, signal, work, (cause) => {
-    const message = `instance ${instance.id} did not power off within ${STOP_TIMEOUT} s`;
+  const { 'stop-timeout': stopTimeout } = settings;
+  await withTimeout(stopTimeout, signal, work, (cause) => {
+    const message = `instance ${instance.id} did not power off within ${stopTimeout} s`;
     throw new ImageError('instance-failed', message, { cause });
   });
 }

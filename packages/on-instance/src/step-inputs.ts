@@ -79,7 +79,9 @@ export async function configurationDigest(
     nameFilter: settings['name-filter'],
     username: settings.username,
     privateKeyFile: settings['private-key'],
+    connection: settings.connection,
     winrm: winrm && {
+      port: winrm.port,
       passwordFile: winrm['password-file'],
       caFile: winrm['ca-file'],
       fingerprint: winrm.fingerprint,

@@ -23,10 +23,12 @@ export function onInstanceOf(baseImage: string): OnInstance {
     provider: 'sshds',
     'base-image': baseImage,
     username: 'root',
+    connection: 'ssh',
     shell: 'posix',
     steps: [],
     sysprep: false,
     'boot-timeout': 120,
+    'stop-timeout': 120,
     'after-restart': 'destroy',
   };
 }

@@ -25,7 +25,10 @@ test('the configuration digest changes with steps, scripts and variables, but no
       '/opt/nodepool-scripts',
     );
   const first = await recipe();
-  assert.equal(await recipe({ 'boot-timeout': 1, 'keep-on-failure': 1 }, { HOME: '/' }), first);
+  assert.equal(
+    await recipe({ 'boot-timeout': 1, 'stop-timeout': 1, 'keep-on-failure': 1 }, { HOME: '/' }),
+    first,
+  );
   const others = [
     await recipe({ steps: [{ run: 'true' }] }),
     await recipe({}, { NODEPOOL_KEY: 'AAAA' }),

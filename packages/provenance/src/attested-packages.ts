@@ -23,7 +23,7 @@ export async function readAttestedPackages(
   imageId: string,
   build: Pick<BuildFacts, 'billOfMaterials' | 'withoutBillOfMaterials'> | undefined,
 ): Promise<readonly Package[]> {
-  const { billOfMaterials, withoutBillOfMaterials: reason = 'set attestation and build it again' } =
+  const { billOfMaterials, withoutBillOfMaterials: reason = 'set bill-of-materials and build it again' } =
     build ?? {};
   if (billOfMaterials === undefined) {
     const message = `the build of image ${imageId} attests no bill of materials: ${reason}`;

@@ -34,9 +34,14 @@ export const CLOUD_IMAGE_KEYS: CloudImageKeys = {
       },
       description: 'With `gallery-name` of the provider: an image definition.',
     },
-    // For launchers alone.
-    'community-gallery-image': { type: ['object', 'null'] },
-    'image-reference': { type: ['object', 'null'] },
+    'community-gallery-image': {
+      type: ['object', 'null'],
+      description: 'A community gallery image, for launchers only.',
+    },
+    'image-reference': {
+      type: ['object', 'null'],
+      description: 'A marketplace image, for launchers only.',
+    },
   },
   filters(image) {
     const foreign = FOREIGN.find((key) => image[key] != null);

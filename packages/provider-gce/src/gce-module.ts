@@ -10,10 +10,10 @@ import { GCE_SETTINGS } from './gce-settings.ts';
 
 const TEXT = { type: ['string', 'number', 'null'] } as const;
 
-/** Keys that select an image in nodepool's driver. Without `image-project`, it belongs to the provider's project. */
+/** Keys with which nodepool's driver chooses an image. Without `image-project`, it is one of the own project. */
 export const CLOUD_IMAGE_KEYS: CloudImageKeys = {
   properties: {
-    'image-family': { ...TEXT, description: 'Image family. The newest build of the family wins.' },
+    'image-family': { ...TEXT, description: 'Family of the image. The newest build of it wins.' },
     'image-project': { ...TEXT, description: "Project of the image. Default: the provider's project." },
   },
   filters: (image) =>

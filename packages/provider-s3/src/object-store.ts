@@ -200,7 +200,8 @@ export class ObjectStore {
   async #open(): Promise<S3> {
     const { entry, attempts = ATTEMPTS } = this.#options;
     const { endpoint, 'region-name': region, 'profile-name': profile } = entry;
-    const { 'shared-credentials-file': filepath } = entry;
+    const { 'shared-credentials-file': filepath, 'path-style': forcePathStyle = endpoint !== undefined } =
+      entry;
     const [{ S3 }, { fromNodeProviderChain }] = await Promise.all([
       import('@aws-sdk/client-s3'),
       import('@aws-sdk/credential-providers'),
@@ -222,7 +223,7 @@ export class ObjectStore {
     const settings: S3ClientConfig = {
       ...(profile && { profile }),
       ...(endpoint && { endpoint }),
-      forcePathStyle: endpoint !== undefined,
+      forcePathStyle,
       credentials,
       maxAttempts: attempts,
       // Content-MD5 protects the parts, because other object stores do not support AWS's newer checksums. Some stores

@@ -30,6 +30,11 @@ export const S3_SETTINGS = {
       description:
         'File with the credentials of the profile. Default: the default credential chain of the AWS SDK.',
     },
+    'path-style': {
+      type: 'boolean',
+      description:
+        "Whether the bucket is part of the URL's path instead of the host name. Default: true with an `endpoint`.",
+    },
     'upload-concurrency': {
       type: 'integer',
       minimum: 1,

@@ -18,6 +18,8 @@ export function checkZuulSettings(settings: ZuulSettings, name: string): readonl
     ...adminToken(settings),
     ...url('/mqtt/url', settings.mqtt?.url, 'mqtt or mqtts'),
     ...url('/s3-endpoint', settings['s3-endpoint'], 'http or https'),
+    ...url('/auth/client-credentials/issuer', settings.auth?.['client-credentials']?.issuer, 'http or https'),
+    ...rebuildTimes(settings),
   ];
 }
 
@@ -31,8 +33,10 @@ function imageIds(name: string): readonly Diagnostic[] {
 
 function apiUrl(settings: ZuulSettings): readonly Diagnostic[] {
   try {
-    parseApiUrl(settings['api-url']);
-    return [];
+    const { tenant } = parseApiUrl(settings['api-url']);
+    if (settings.tenant === undefined || tenant === undefined || tenant === settings.tenant) return [];
+    const reason = `is "${settings.tenant}", but api-url names the tenant "${tenant}"`;
+    return [{ pointer: '/tenant', reason, remedy: 'correct one of the two, or remove tenant' }];
   } catch (error) {
     const [reason = '', remedy = ''] = (error as Error).message.replace(/^api-url /, '').split('; ');
     return [{ pointer: '/api-url', reason, remedy }];
@@ -60,7 +64,7 @@ function distinctFormats(settings: ZuulSettings): readonly Diagnostic[] {
   });
 }
 
-const AUTH_KINDS = ['token-file', 'token-command', 'shared-secret'] as const;
+const AUTH_KINDS = ['token-file', 'token-command', 'shared-secret', 'client-credentials'] as const;
 
 function authentication({ auth }: ZuulSettings): readonly Diagnostic[] {
   if (auth === undefined) return [];
@@ -109,4 +113,15 @@ function url(pointer: string, text: string | undefined, schemes: string): readon
   }
   if (parsed.username === '' && parsed.password === '') return [];
   return [{ pointer, reason: 'contains a user name or a password', remedy: 'move them to their own keys' }];
+}
+
+function rebuildTimes(settings: ZuulSettings): readonly Diagnostic[] {
+  return (['rebuild-age', 'rebuild-cron'] as const)
+    .filter((key) => settings[key] !== undefined)
+    .map((key) => ({
+      pointer: `/${key}`,
+      severity: 'warning',
+      reason: 'has no effect: a new image is imported when Zuul has built it',
+      remedy: 'remove it, and schedule the job in Zuul',
+    }));
 }

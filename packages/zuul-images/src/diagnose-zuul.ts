@@ -4,7 +4,7 @@ import { openZuulApi } from './api/zuul-api.ts';
 import type { ZuulBuild } from './api/zuul-build.ts';
 import { imageArtifacts } from './builds/image-artifact.ts';
 import { subscribeOnce } from './polling/mqtt-listener.ts';
-import { brokerOf, imageSourceOf, type MqttSettings, type ZuulSettings } from './zuul-settings.ts';
+import { imageSourceOf, type MqttSettings, type ZuulSettings } from './zuul-settings.ts';
 
 const SILENT: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
@@ -38,8 +38,7 @@ export async function* diagnoseZuul(
         }
       : checkBuild(newest, of, name, settings);
   }
-  const broker = brokerOf(settings);
-  if (broker !== undefined) yield await checkBroker(broker, signal);
+  if (settings.mqtt !== undefined) yield await checkBroker(settings.mqtt, signal);
 }
 
 /** Checks that the build that started last returned the image. */

@@ -4,7 +4,7 @@ import {
   type ObjectSchema,
   type SettingsOf,
 } from '@nodepool-builder/image-builder';
-import { REQUIRE_ATTESTATION } from '@nodepool-builder/image-builder/module-kit';
+import { BUILD_TIMEOUT, REQUIRE_ATTESTATION } from '@nodepool-builder/image-builder/module-kit';
 
 /** Formats with another name in `zuul-images` and in a job's `metadata.format`. */
 const FORMAT_ALIASES: Readonly<Record<string, ImageFormat>> = { qcow: 'qcow2' };
@@ -45,6 +45,19 @@ const AUTH = {
         'secret-file': file('File with the value of `secret` in zuul.conf.'),
       },
     },
+    'client-credentials': {
+      type: 'object',
+      required: ['issuer', 'client-id', 'secret-file'],
+      additionalProperties: false,
+      description:
+        'OpenID provider that issues tokens with the client credentials grant (RFC 6749, section 4.4).',
+      properties: {
+        issuer: text("The provider's issuer URL."),
+        'client-id': text("The builder's client ID at the provider."),
+        'secret-file': file("File with the client's secret."),
+        scope: text('Scope of the token, if the provider requires it.'),
+      },
+    },
   },
 } as const;
 
@@ -59,7 +72,12 @@ const MQTT = {
     topic: text('Topic to subscribe to; it may contain wildcards.'),
     username: text('User name.'),
     'password-file': file('File with the password.'),
+    'ca-file': file('PEM file with the certificates of authorities for the broker.'),
   },
+} as const;
+
+const NOT_BY_TIME = {
+  description: 'Has no effect on these images: a new one is imported when Zuul has built it.',
 } as const;
 
 /** Keys of an entry of `zuul-images`. */
@@ -68,10 +86,8 @@ export const ZUUL_SETTINGS = {
   description: 'of a Zuul job',
   required: ['api-url', 'project', 'pipelines', 'job', 'artifacts'],
   properties: {
-    'api-url': text(
-      'URL of a tenant of Zuul, as a browser shows it: `https://zuul.example.com/t/example`. The address of Zuul alone ' +
-        'suffices if it has one tenant.',
-    ),
+    'api-url': text("URL of Zuul, of its API, or of a tenant's API or page."),
+    tenant: text('Required if `api-url` names no tenant and Zuul has several.'),
     project: text('Short name: `opendev/system-config`, without the Git server.'),
     pipelines: {
       type: 'array',
@@ -104,7 +120,7 @@ export const ZUUL_SETTINGS = {
     },
     auth: AUTH,
     'ca-file': file(
-      'PEM file with the certificates of further authorities to trust, for the API, the artifacts and the MQTT broker.',
+      'PEM file with the certificates of additional authorities to trust, for the API and the artifacts.',
     ),
     'poll-interval': {
       type: 'number',
@@ -135,6 +151,19 @@ export const ZUUL_SETTINGS = {
         'whose URL has the additional suffix `.sigstore.json`. They name the file like the URL, without `.zst`, `.xz` or `.gz`. ' +
         'Default: none.',
     },
+    pause: {
+      type: 'boolean',
+      default: false,
+      description: 'No new image is imported, and `image-build` is not offered.',
+    },
+    'build-timeout': {
+      type: 'number',
+      minimum: 1,
+      default: BUILD_TIMEOUT,
+      description: 'Timeout of a download and its conversions, in seconds.',
+    },
+    'rebuild-age': NOT_BY_TIME,
+    'rebuild-cron': NOT_BY_TIME,
   },
 } as const satisfies ObjectSchema;
 
@@ -145,7 +174,7 @@ export type ZuulSettings = SettingsOf<typeof ZUUL_SETTINGS>;
 export type AuthSettings = NonNullable<ZuulSettings['auth']>;
 
 /** The broker to which Zuul's MQTT reporter publishes. */
-export type MqttSettings = NonNullable<ZuulSettings['mqtt']> & Pick<ZuulSettings, 'ca-file'>;
+export type MqttSettings = NonNullable<ZuulSettings['mqtt']>;
 
 /** Resolves the alias of a format. */
 export function artifactFormat(format: string): ImageFormat {
@@ -155,11 +184,6 @@ export function artifactFormat(format: string): ImageFormat {
 /** Formats of the artifacts, without aliases. */
 export function artifactFormats({ artifacts }: Pick<ZuulSettings, 'artifacts'>): readonly ImageFormat[] {
   return artifacts.map(({ format }) => artifactFormat(format));
-}
-
-/** Settings of the broker; undefined without one. */
-export function brokerOf({ mqtt, 'ca-file': caFile }: ZuulSettings): MqttSettings | undefined {
-  return mqtt && { ...mqtt, ...(caFile !== undefined && { 'ca-file': caFile }) };
 }
 
 /** Returns the settings with the default of `image-name`, the name of the disk image. */

@@ -20,6 +20,8 @@ function settingsOf(apiUrl: string, more: Partial<ZuulSettings> = {}): ZuulSetti
     artifacts: [{ format: 'qcow2', type: 'image-qcow' }],
     'poll-interval': 60,
     'require-sha256': false,
+    pause: false,
+    'build-timeout': 60,
     ...more,
   };
 }
@@ -53,7 +55,7 @@ describe('the diagnosis of a Zuul', () => {
 
   test('the diagnosis of Zuul names an unknown tenant or an unreachable API at once', async (t) => {
     const zuul = await startZuul(t);
-    const [unknown] = await diagnose(settingsOf(`${zuul.url}t/nobody`));
+    const [unknown] = await diagnose(settingsOf(zuul.url, { tenant: 'nobody' }));
     assert.partialDeepStrictEqual(unknown, {
       status: 'problem',
       remedy: 'the tenant does not exist; correct its name'.split('; ')[1] ?? '',

@@ -8,11 +8,13 @@ import { HttpSettingsError } from './proxy-choice.ts';
 
 /** A request whose body and response fit into memory. */
 export interface HttpRequest {
-  /** Default: GET. */
+  /** HTTP method. Default: POST with a form, else GET. */
   readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
+  /** Credentials, sent as a form. They are never sent to the target of a redirect. */
+  readonly form?: Readonly<Record<string, string>>;
   /** Whether to follow redirects. If not, a redirect is returned as the response. Default true. */
   readonly followsRedirects?: boolean;
   readonly signal?: AbortSignal | undefined;
@@ -53,8 +55,9 @@ export class HttpClient {
    * @throws the signal's reason
    */
   async send(sent: HttpRequest): Promise<HttpAnswer> {
-    const { method = 'GET', url, headers, body, signal, followsRedirects = true } = sent;
+    const { url, headers, body, form, signal, followsRedirects = true, ...request } = sent;
     signal?.throwIfAborted();
+    const { method = form === undefined ? 'GET' : 'POST' } = request;
     const { timeout, longestBody } = this.#options;
     const { default: got } = await import('got'); // imported on demand, because many commands send no request
     const meter = responseMeter(url.host, longestBody);
@@ -65,12 +68,14 @@ export class HttpClient {
         method,
         headers: { ...headers },
         ...(body !== undefined && { body }),
+        ...(form !== undefined && { form: { ...form } }),
         agent: { http: this.#agent, https: this.#agent as TlsAgent },
         signal: signal === undefined ? tooLong.signal : AbortSignal.any([signal, tooLong.signal]),
         throwHttpErrors: false,
         retry: { limit: 0 },
         timeout: { request: timeout * 1000 },
-        followRedirect: (answer) => followsRedirects && isFollowed(method, answer.statusCode, answer),
+        followRedirect: (answer) =>
+          followsRedirects && form === undefined && isFollowed(method, answer.statusCode, answer),
       });
       // got's own event waits for the whole response body.
       void sending.on('request', (outgoing) =>

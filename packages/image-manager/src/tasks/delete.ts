@@ -73,7 +73,7 @@ function providerOf(context: TaskContext, name: string): ImageProvider {
 
 /**
  * Has builders delete an image's files, one builder after the other, until none offers the image. A builder with the
- * the files may be away: an image that no builder offered counts as deleted after `absenceTimeout`.
+ * files may be away. An image that no builder offered counts as deleted after `absence-timeout`.
  */
 export async function deleteBuild(
   context: TaskContext,

@@ -30,7 +30,7 @@ export interface TaskContext extends ManagerSite {
   readonly leadership: Pick<ManagerLeadership, 'takeNumbers'>;
   readonly owner: string;
   readonly fleet: Pick<BuilderFleet, 'run' | 'status' | 'lastStatus'>;
-  /** True if no builder has offered this image for `absenceTimeout`. */
+  /** Returns whether no builder has offered this image for `absence-timeout`. */
   readonly isLongAbsent: (imageId: string) => boolean;
 }
 

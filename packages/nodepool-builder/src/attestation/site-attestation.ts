@@ -75,7 +75,7 @@ export class SiteAttestation {
   }
 
   async #open(): Promise<SiteAttester> {
-    const { attestation = {}, diskimages } = this.#configuration;
+    const { attestation = {} as never, diskimages } = this.#configuration;
     const signer = await usable(() => openSigner(signerSettings(attestation)));
     const host = hostname();
     const attester = new SiteAttester({
@@ -83,7 +83,7 @@ export class SiteAttestation {
       builderId: attestation['builder-id'] ?? `nodepool-builder://${host}`,
       version: packageVersion(),
       host,
-      billOfMaterials: true,
+      billOfMaterials: attestation['bill-of-materials'],
       parameters: ({ name }) => {
         const configured = diskimages.find((diskimage) => diskimage.name === name);
         return configured === undefined ? {} : parametersOf(configured);

@@ -25,7 +25,7 @@ export function registerInit(program: Command): void {
       const unwritable = failing(`${output} cannot be written`, 'name another file with --output');
       await copyFile(EXAMPLE.find(existsSync) ?? '', output, constants.COPYFILE_EXCL).catch((error) => {
         if ((error as NodeJS.ErrnoException).code !== 'EEXIST') return unwritable(error);
-        throw new CommandError(`${output} exists; name another file with --output`, {
+        throw new CommandError(`${output} exists, and is not overwritten; name another file with --output`, {
           exitReason: 'refused',
         });
       });

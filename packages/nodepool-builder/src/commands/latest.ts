@@ -6,6 +6,7 @@ import type { Modules } from '../configuration/modules.ts';
 import { findCloudImage, findLatest, noImage } from '../site/choose-image.ts';
 import {
   CommandError,
+  choiceOf,
   errorMessage,
   type JsonOptions,
   printResult,
@@ -20,6 +21,7 @@ import { type Column, formatTime, textTable } from './table.ts';
 
 interface LatestOptions extends ProviderOptions, JsonOptions {
   readonly filter?: readonly string[];
+  readonly image?: string;
   readonly cloudImage?: string;
   readonly known?: readonly string[];
   readonly explain?: true;
@@ -45,9 +47,15 @@ export function registerLatest(program: Command, modules: Modules): void {
     )
     .addOption(
       new Option(
-        '--cloud-image <name>',
-        'choose this entry of cloud-images of the provider in nodepool.yaml',
+        '--image <name>',
+        'filter by the image-filters of this image of the provider in nodepool.yaml',
       ).conflicts('filter'),
+    )
+    .addOption(
+      new Option(
+        '--cloud-image <name>',
+        'use this entry of cloud-images of nodepool.yaml, of the provider or of the top level',
+      ).conflicts(['filter', 'image']),
     )
     .option(
       '--known <external-id>',
@@ -164,12 +172,25 @@ export const LATEST = recordSchema(
 );
 
 function selectionOf(
-  { filter = [], cloudImage }: LatestOptions,
+  { filter = [], image, cloudImage }: LatestOptions,
   configuration: ProviderConfiguration,
 ): Pick<CloudImageConfiguration, 'imageId' | 'filters'> {
-  if (cloudImage === undefined) return { filters: filter.map(filterEntry) };
+  if (cloudImage !== undefined) return cloudImageOf(configuration, cloudImage);
+  if (image === undefined) return { filters: filter.map(filterEntry) };
+  const { name, entry } = configuration;
+  const filters = entry.images.find((configured) => configured.name === image)?.['image-filters'];
+  if (filters !== undefined) return { filters };
+  const usable = entry.images.filter((configured) => configured['image-filters'] !== undefined);
+  const names = usable.map((configured) => configured.name);
+  throw new CommandError(
+    `provider "${name}" has no image "${image}" with image-filters in a nodepool.yaml; ${choiceOf(names)}; or use --filter`,
+    { exitReason: 'not-found' },
+  );
+}
+
+function cloudImageOf(configuration: ProviderConfiguration, name: string): CloudImageConfiguration {
   try {
-    return findCloudImage(configuration, cloudImage);
+    return findCloudImage(configuration, name);
   } catch (error) {
     throw new CommandError(errorMessage(error), { exitReason: 'not-found', cause: error });
   }

@@ -44,6 +44,13 @@ export const ATTESTATION = {
       ...TEXT,
       description: 'URI that names this builder in attestations. Default: `nodepool-builder://HOSTNAME`.',
     },
+    'bill-of-materials': {
+      type: 'boolean',
+      default: true,
+      description:
+        'List the packages of each image in `bom.cdx.json` next to it. Builds with diskimage-builder ' +
+        'get the element `package-list`.',
+    },
   },
 } as const satisfies SettingsSchema;
 

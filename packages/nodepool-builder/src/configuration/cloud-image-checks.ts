@@ -1,6 +1,6 @@
 import type { Diagnostic } from '@nodepool-builder/image-builder';
 import { below, nameDiagnostics, namesOf } from './checks.ts';
-import { cloudImagesOf, contradiction } from './cloud-images.ts';
+import { cloudImagesOf, contradiction, toCloudImage } from './cloud-images.ts';
 import type { CloudImageConfiguration } from './configuration.ts';
 import type { ConfigurationParts } from './parts.ts';
 
@@ -8,7 +8,16 @@ import type { ConfigurationParts } from './parts.ts';
  * Reports cloud images that cannot be resolved. It is only a warning if nodepool's driver may support the entry,
  * because launchers also read the file.
  */
-export function* cloudImageDiagnostics({ providers, lineOf }: ConfigurationParts): Iterable<Diagnostic> {
+export function* cloudImageDiagnostics({
+  source,
+  providers,
+  lineOf,
+}: ConfigurationParts): Iterable<Diagnostic> {
+  const shared = source['cloud-images'] ?? [];
+  yield* nameDiagnostics(namesOf('/cloud-images', shared), lineOf);
+  for (const [index, image] of shared.entries()) {
+    yield* below(`/cloud-images/${index}`, imageDiagnostics(toCloudImage(image, {}), 'error'));
+  }
   for (const provider of providers) {
     const { pointer, module } = provider;
     const list = provider.source['cloud-images'] ?? [];
@@ -19,7 +28,7 @@ export function* cloudImageDiagnostics({ providers, lineOf }: ConfigurationParts
       yield { pointer: `${pointer}/cloud-images`, severity: 'warning', reason, remedy: 'remove it' };
       continue;
     }
-    const configured = new Map(cloudImagesOf(provider).map((image) => [image.name, image]));
+    const configured = new Map(cloudImagesOf(provider, shared).map((image) => [image.name, image]));
     for (const [index, image] of list.entries()) {
       const { name } = image;
       // No driver of nodepool supports both, so no launcher needs the entry.

@@ -10,17 +10,37 @@ interface CloudImageProvider {
   readonly module: ProviderModule;
 }
 
-/** Cloud images of a provider, with their filters. Ages in filters count from their use. */
-export function cloudImagesOf({ source, module }: CloudImageProvider): readonly CloudImageConfiguration[] {
+type Sources = readonly CloudImageSource[] | null | undefined;
+
+/**
+ * Returns the cloud images of a provider, with their filters. Ages in filters are relative to the time of use.
+ *
+ * @param shared `cloud-images` of the top level, with the filters of this project in any provider
+ */
+export function cloudImagesOf(
+  { source, module }: CloudImageProvider,
+  shared: Sources,
+): readonly CloudImageConfiguration[] {
   if (module.images === undefined) return [];
-  return lastOfEachName(source['cloud-images'] ?? []).map((image) => toCloudImage(image, module));
+  const common = new Map(lastOfEachName(shared ?? []).map((image) => [image.name, image]));
+  const own = lastOfEachName(source['cloud-images'] ?? []).map((image) => {
+    const substitute = hasCondition(image) ? undefined : common.get(image.name);
+    return substitute === undefined ? toCloudImage(image, module) : toCloudImage(substitute, {});
+  });
+  const names = new Set(own.map(({ name }) => name));
+  const others = [...common.values()].filter(({ name }) => !names.has(name));
+  return [...own, ...others.map((image) => toCloudImage(image, {}))];
 }
 
 /** Keys of an entry of `cloud-images` that are not conditions in any provider. */
 const NO_CONDITIONS: ReadonlySet<string> = new Set(['name', ...LAUNCHER_KEYS]);
 
+function hasCondition(image: CloudImageSource): boolean {
+  return Object.entries(image).some(([key, value]) => !NO_CONDITIONS.has(key) && value != null);
+}
+
 /** Reads an entry. @param module its keys may be in the entry, in nodepool's spelling */
-function toCloudImage(
+export function toCloudImage(
   image: CloudImageSource,
   module: Pick<ProviderModule, 'images'>,
 ): CloudImageConfiguration {

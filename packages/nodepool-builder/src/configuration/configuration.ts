@@ -29,8 +29,12 @@ export interface GeneralSettings
 export interface Configuration extends GeneralSettings {
   /** Absolute path of the file. */
   readonly file: string;
+  /** `virtual-size-limit` in bytes. */
+  readonly largestDisk: number;
   /** Whether any provider requests compressed qcow2. */
   readonly compressesQcow2: boolean;
+  /** `build-log-size` in bytes. */
+  readonly buildLogLimit: number;
   readonly diskimages: readonly DiskImageConfiguration[];
   /** The entries of `providers` that store images. */
   readonly providers: readonly ProviderConfiguration[];
@@ -67,7 +71,7 @@ export interface ProviderConfiguration {
   /** Result of the module's `prepare`, such as credentials. */
   readonly prepared: PreparationResult;
   readonly imageType: ImageFormat;
-  /** Its `cloud-images`. */
+  /** The provider's `cloud-images`, and the shared ones of the top level. */
   readonly cloudImages: readonly CloudImageConfiguration[];
   /** Values of `{provider.…}` in `template-hostname`: `name`, `region_name`, `max_servers` and so on. */
   readonly attributes: Readonly<Record<string, unknown>>;
@@ -100,4 +104,6 @@ export interface ProviderImageConfiguration {
   /** Whether a manager pauses uploads of the image. */
   readonly pause: boolean;
   readonly meta: Readonly<Record<string, string>>;
+  /** Filters that select an image of the provider for `nodepool-builder latest`. */
+  readonly 'image-filters'?: readonly FilterEntry[];
 }

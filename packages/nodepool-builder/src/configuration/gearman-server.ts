@@ -15,7 +15,7 @@ const FILE = { ...TEXT, format: 'path' } as const;
 
 /** Keys of TLS settings that this builder does not support. */
 const OTHER_TLS_KEYS =
-  '^(?!ssl-(?:ca|cert|key)$|ssl-server-name$)(?:.*(?:[tT][lL][sS]|[sS][sS][lL]|[cC]ert|CERT|[vV]erify|[sS]ecure|[eE]ncrypt|https).*|(?:.*[-_])?(?:ca|CA|[kK]ey|KEY|pem|PEM)(?:[-_].*)?)$';
+  '^(?!ssl[-_](?:ca|cert|key)$|ssl-server-name$)(?:.*(?:[tT][lL][sS]|[sS][sS][lL]|[cC]ert|CERT|[vV]erify|[sS]ecure|[eE]ncrypt|https).*|(?:.*[-_])?(?:ca|CA|[kK]ey|KEY|pem|PEM)(?:[-_].*)?)$';
 
 /** An entry of `gearman-servers`. */
 export const GEARMAN_SERVER_SCHEMA = {
@@ -40,6 +40,9 @@ export const GEARMAN_SERVER_SCHEMA = {
       ...TEXT,
       description: "Name in the server's certificate. Default: `host`.",
     },
+    ssl_ca: { ...FILE, description: 'The same as `ssl-ca`.' },
+    ssl_cert: { ...FILE, description: 'The same as `ssl-cert`.' },
+    ssl_key: { ...FILE, description: 'The same as `ssl-key`.' },
   },
   patternProperties: {
     [OTHER_TLS_KEYS]: {
@@ -91,7 +94,7 @@ function isPlain(server: unknown): server is ServerAddress {
 function toAddress(server: GearmanServer): ServerAddress {
   const { host, port, 'ssl-server-name': servername } = server;
   const files = PARTS.flatMap((part) => {
-    const path = server[`ssl-${part}`];
+    const path = server[keyOf(server, part)];
     return path === undefined ? [] : [[part, path] as const];
   });
   if (files.length === 0) return { host, port };
@@ -102,7 +105,12 @@ function toAddress(server: GearmanServer): ServerAddress {
   return { host, port, tls };
 }
 
-/** Reports a key that lacks its counterpart, and a file that is unreadable or has other content. */
+/** The key in use: nodepool's, with an underscore, or ours. */
+function keyOf(server: GearmanServer, part: Part): `ssl-${Part}` | `ssl_${Part}` {
+  return server[`ssl_${part}`] === undefined ? `ssl-${part}` : `ssl_${part}`;
+}
+
+/** Reports a key that is set twice or lacks its counterpart, and a file that is unreadable or has other content. */
 export async function gearmanServerDiagnostics({
   general,
 }: {
@@ -117,12 +125,17 @@ export async function gearmanServerDiagnostics({
 }
 
 function* keyDiagnostics(server: GearmanServer): Iterable<Diagnostic> {
-  const [ca, cert, key] = PARTS.map((part) => server[`ssl-${part}`]);
+  for (const part of PARTS) {
+    if (server[`ssl_${part}`] === undefined || server[`ssl-${part}`] === undefined) continue;
+    const reason = `means the same as ssl-${part}, which is set too`;
+    yield { pointer: `ssl_${part}`, reason, remedy: 'remove one of the two' };
+  }
+  const [ca, cert, key] = PARTS.map((part) => server[keyOf(server, part)]);
   if ((cert === undefined) !== (key === undefined)) {
     const [present, missing] = cert === undefined ? (['key', 'cert'] as const) : (['cert', 'key'] as const);
     const reason = `lacks its counterpart, ssl-${missing}`;
     const remedy = 'name both the certificate and its key, or neither';
-    yield { pointer: `ssl-${present}`, reason, remedy };
+    yield { pointer: keyOf(server, present), reason, remedy };
   }
   if (server['ssl-server-name'] !== undefined && ca === undefined && cert === undefined) {
     const reason = 'enables TLS, but neither ssl-ca nor ssl-cert is set';
@@ -131,7 +144,7 @@ function* keyDiagnostics(server: GearmanServer): Iterable<Diagnostic> {
 }
 
 async function fileDiagnostics(server: GearmanServer): Promise<readonly Diagnostic[]> {
-  if (PARTS.every((part) => server[`ssl-${part}`] === undefined)) return [];
+  if (PARTS.every((part) => server[keyOf(server, part)] === undefined)) return [];
   // Imported on demand, because Node.js takes 20 ms to load them.
   const [{ X509Certificate }, { createSecureContext }] = await Promise.all([
     import('node:crypto'),
@@ -145,7 +158,7 @@ async function fileDiagnostics(server: GearmanServer): Promise<readonly Diagnost
   const found: Diagnostic[] = [];
   const texts: Partial<Record<Part, string>> = {};
   for (const part of PARTS) {
-    const pointer = `ssl-${part}` as const;
+    const pointer = keyOf(server, part);
     const path = server[pointer];
     if (path === undefined) continue;
     try {
@@ -164,6 +177,6 @@ async function fileDiagnostics(server: GearmanServer): Promise<readonly Diagnost
     return [];
   } catch (error) {
     const reason = `does not match the certificate: ${(error as Error).message}`;
-    return [{ pointer: 'ssl-key', reason, remedy: 'name the key of ssl-cert' }];
+    return [{ pointer: keyOf(server, 'key'), reason, remedy: 'name the key of ssl-cert' }];
   }
 }

@@ -107,7 +107,7 @@ export async function loadConfiguration(
   report.add(missing);
   if (checksHost) report.add(foreignCodeDiagnostics(parts));
 
-  const read = await readProviders([...parts.implicit, ...described.providers], place, report);
+  const read = await readProviders([...parts.implicit, ...described.providers], parts.source, place, report);
   const providers = read.filter(takesImages);
   // An invalid time that is only a warning is in `cron`, which is then ignored.
   const general = timeDiagnostics.length === 0 ? parts.general : { ...parts.general, cron: null };
@@ -117,7 +117,9 @@ export async function loadConfiguration(
   const configuration: Configuration = {
     ...general,
     file,
+    largestDisk: general['virtual-size-limit'] * 2 ** 30,
     compressesQcow2: providers.some(({ entry }) => entry['compress-qcow2']),
+    buildLogLimit: general['build-log-size'] * 2 ** 20,
     diskimages,
     providers,
     instanceProviders: read.filter((provider) => !takesImages(provider)),
@@ -197,6 +199,7 @@ class Report {
 
 async function readProviders(
   listed: readonly ListedProvider[],
+  { 'cloud-images': cloudImages }: ConfigurationSource,
   place: ProviderPlace,
   report: Report,
 ): Promise<readonly ProviderConfiguration[]> {
@@ -208,7 +211,7 @@ async function readProviders(
       if (!reported.has(reason)) report.locate(pointer, { severity: 'warning', reason, remedy });
       reported.add(reason);
     };
-    const found = await toProvider(provider, { ...place, warn });
+    const found = await toProvider(provider, { ...place, warn }, cloudImages);
     const { error } = found.prepared;
     if (error !== undefined) warn(`${humanPath(pointer)}: ${error.message}`, 'until then uploads to it fail');
     read.push(found);

@@ -35,9 +35,9 @@ export function toManagerConfiguration({
     })),
     timing: {
       retryDelay: manager['retry-delay'],
-      maxRetryDelay: 60 * manager['retry-delay'],
-      orphanScanInterval: 10 * manager['retry-delay'],
-      absenceTimeout: 30 * manager['retry-delay'],
+      maxRetryDelay: manager['max-retry-delay'],
+      orphanScanInterval: manager['orphan-scan-interval'],
+      absenceTimeout: manager['absence-timeout'],
     },
   };
 }

@@ -21,9 +21,25 @@ export const MANAGER = {
       exclusiveMinimum: 0,
       default: 60,
       description:
-        'Seconds from a failed build or upload to its retry. Each further failure doubles them, up to 60 times as many. ' +
-        'Ten times as many pass between two scans for orphans; an orphan that two scans find is deleted. After 30 times as ' +
-        'many, an image that a provider needs, and that no builder offers, is rebuilt.',
+        'Seconds from a failed build or upload to its retry. Each further failure doubles the pause.',
+    },
+    'max-retry-delay': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      default: 3600,
+      description: 'Maximum pause in seconds.',
+    },
+    'orphan-scan-interval': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      default: 600,
+      description: 'Seconds between two scans for orphans. An orphan that two scans find is deleted.',
+    },
+    'absence-timeout': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      default: 1800,
+      description: 'Seconds after which an image that a provider needs is rebuilt if no builder offers it.',
     },
   },
 } as const satisfies SettingsSchema;

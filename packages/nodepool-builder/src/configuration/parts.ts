@@ -50,7 +50,9 @@ export function readParts(
       providers: new Map([...implicit, ...providers].map(({ name, module }) => [name, module])),
       cloudImages: (provider) => {
         const found = providers.findLast(({ name }) => name === provider);
-        return found === undefined ? [] : cloudImagesOf(found).map(({ name }) => name);
+        return found === undefined
+          ? []
+          : cloudImagesOf(found, source['cloud-images']).map(({ name }) => name);
       },
       ...(general['script-dir'] && { scriptDir: general['script-dir'] }),
       absolute,

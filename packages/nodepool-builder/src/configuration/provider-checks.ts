@@ -1,9 +1,16 @@
-import type { Diagnostic } from '@nodepool-builder/image-builder';
+import {
+  type Diagnostic,
+  ImageError,
+  type ProviderModule,
+  parseImageFilter,
+} from '@nodepool-builder/image-builder';
 import { below, missingKeys, nameDiagnostics, namesOf } from './checks.ts';
+import { toFilterEntries } from './cloud-images.ts';
 import { imageIdDiagnostics } from './disk-image-checks.ts';
 import type { ConfigurationParts } from './parts.ts';
 import type { ListedProvider } from './provider.ts';
 import { describesDiskImage } from './provider-images.ts';
+import type { ProviderImageSource } from './provider-schema.ts';
 
 /** Reports names that are used twice, disk images that are missing or abstract, and more metadata than Nova accepts. */
 export function* providerReferenceDiagnostics({
@@ -67,10 +74,7 @@ export function* providerDiagnostics({ providers, modules }: ConfigurationParts)
           ? imageIdDiagnostics(image.name, `${pointer}${place}/name`)
           : below(`${pointer}${place}/name`, optionDiagnostics(image.name));
       }
-      if (!image.diskimage || module.images !== undefined) continue;
-      const reason = `means nothing: a provider of type ${module.type} takes no images`;
-      const remedy = 'remove the image there';
-      yield { pointer: `${pointer}${place}/diskimage`, reason, remedy, severity: 'warning' };
+      yield* below(pointer + place, imageDiagnostics(image, module));
     }
   }
 }
@@ -88,4 +92,20 @@ function* optionDiagnostics(name: string): Iterable<Diagnostic> {
   if (!name.startsWith('-')) return;
   const reason = 'begins with a "-", so commands and hooks would parse it as an option';
   yield { pointer: '', severity: 'warning', reason, remedy: 'choose a plain name' };
+}
+
+function* imageDiagnostics(
+  { diskimage, 'image-filters': filters }: ProviderImageSource,
+  module: ProviderModule,
+): Iterable<Diagnostic> {
+  if (diskimage && module.images === undefined) {
+    const reason = `has no effect: a provider of type ${module.type} does not store images`;
+    yield { pointer: '/diskimage', reason, remedy: 'remove the image there', severity: 'warning' };
+  }
+  try {
+    parseImageFilter(toFilterEntries(filters ?? []));
+  } catch (error) {
+    if (!(error instanceof ImageError)) throw error;
+    yield { pointer: '/image-filters', reason: `is invalid: ${error.message}`, remedy: 'correct it' };
+  }
 }

@@ -12,6 +12,26 @@ import { elsewhere, NAME, TEXT } from '../yaml/schema-node.ts';
 import { REQUIRED_FOR_PROVIDER } from './attestation.ts';
 import { laterKeys } from './later-nodepool.ts';
 
+/** Keys of `cloud-images`, in `providers` and at the top level. */
+const CLOUD_IMAGE = {
+  name: { ...NAME, description: 'Name, for `nodepool-builder latest --cloud-image` and for launchers.' },
+  'image-filters': IMAGE_FILTERS,
+} as const satisfies Record<string, SettingsSchema>;
+
+/** `cloud-images` of the top level. */
+export const CLOUD_IMAGES = {
+  type: ['array', 'null'],
+  items: {
+    type: 'object',
+    required: ['name', 'image-filters'],
+    additionalProperties: false,
+    properties: CLOUD_IMAGE,
+  },
+  description:
+    'Images that filters select in each provider, the same everywhere. An entry of `providers[].cloud-images` with ' +
+    'the same name and its own conditions takes precedence there.',
+} as const satisfies SettingsSchema;
+
 /** A valid entry of `cloud-images`. */
 export interface CloudImageSource {
   readonly name: string;
@@ -55,6 +75,10 @@ const PROVIDER_IMAGE = {
       type: 'boolean',
       default: false,
       description: 'The manager does not upload this image; images in the provider stay.',
+    },
+    'image-filters': {
+      ...IMAGE_FILTERS,
+      description: 'Filters for `nodepool-builder latest --image`. An image must match all of them.',
     },
   },
 } as const satisfies ObjectSchema;
@@ -236,8 +260,7 @@ function providerImageSchema(builders: readonly BuilderModule[]): SettingsSchema
 /** Schema of `providers[].cloud-images`, with the modules' additional keys. */
 function cloudImagesSchema(modules: readonly ProviderModule[]): SettingsSchema {
   const common: Properties = {
-    name: { ...NAME, description: 'Name, for `nodepool-builder latest --cloud-image` and for launchers.' },
-    'image-filters': IMAGE_FILTERS,
+    ...CLOUD_IMAGE,
     'image-id': {
       type: ['string', 'number', 'null'],
       description: 'Id of the image in the provider, instead of filters.',

@@ -6,9 +6,10 @@ import type {
   ProviderModule,
 } from '@nodepool-builder/image-builder';
 import { lastOfEachName, ownSettings, toText } from '../yaml/values.ts';
-import { cloudImagesOf } from './cloud-images.ts';
+import { cloudImagesOf, toFilterEntries } from './cloud-images.ts';
 import type { ProviderConfiguration, ProviderImageConfiguration, ProviderSettings } from './configuration.ts';
 import {
+  type CloudImageSource,
   DEFAULT_PROVIDER_TYPE,
   PROVIDER_KEYS,
   type ProviderImageSource,
@@ -67,8 +68,12 @@ export function listedProvider(
   return { pointer, name, source, module, entry };
 }
 
-/** Adds what the module reads beyond an entry. */
-export async function toProvider(listed: ListedProvider, host: ProviderHost): Promise<ProviderConfiguration> {
+/** Adds what the module reads in addition to the entry. @param cloudImages `cloud-images` of the top level */
+export async function toProvider(
+  listed: ListedProvider,
+  host: ProviderHost,
+  cloudImages: readonly CloudImageSource[] | null = [],
+): Promise<ProviderConfiguration> {
   const { name, source, module, entry } = listed;
   const { prepared, imageType: preferred = 'qcow2' } = await prepare(module, entry, host);
   const imageType = source['image-type'] ?? preferred;
@@ -78,7 +83,7 @@ export async function toProvider(listed: ListedProvider, host: ProviderHost): Pr
     entry: { ...entry, images: lastOfEachName(entry.images) },
     prepared,
     imageType,
-    cloudImages: cloudImagesOf(listed),
+    cloudImages: cloudImagesOf(listed, cloudImages),
     attributes: {
       ...templateAttributes(source),
       name,
@@ -102,7 +107,7 @@ async function prepare(
 }
 
 function toImage(source: ProviderImageSource): ProviderImageConfiguration {
-  const { name, diskimage, pause = false, meta } = source;
+  const { name, diskimage, pause = false, meta, 'image-filters': filters } = source;
   return {
     name,
     ...(diskimage && { diskimage }),
@@ -110,6 +115,7 @@ function toImage(source: ProviderImageSource): ProviderImageConfiguration {
     meta: Object.fromEntries(
       Object.entries(meta ?? {}).flatMap(([key, value]) => (value === null ? [] : [[key, toText(value)]])),
     ),
+    ...(filters && { 'image-filters': toFilterEntries(filters) }),
   };
 }
 

@@ -7,7 +7,12 @@ import { GEARMAN_SERVER_SCHEMA } from './gearman-server.ts';
 import { MANAGER } from './manager.ts';
 import type { Modules } from './modules.ts';
 import { NOTIFICATIONS } from './notification.ts';
-import { type ProviderSource, providerSchema } from './provider-schema.ts';
+import {
+  CLOUD_IMAGES,
+  type CloudImageSource,
+  type ProviderSource,
+  providerSchema,
+} from './provider-schema.ts';
 
 const OPTIONAL_PATH = { type: ['string', 'null'] } as const;
 
@@ -32,6 +37,12 @@ const TOP_LEVEL = {
     ...TEXT,
     format: 'path',
     description: 'Directory of the build logs. Default: `.nodepool-builder/logs` in `images-dir`.',
+  },
+  'build-log-size': {
+    type: 'integer',
+    minimum: 1,
+    default: 64,
+    description: 'Size limit of a build log, in MiB. A longer log keeps its beginning and its end.',
   },
   'build-cache-size': {
     type: 'number',
@@ -62,6 +73,14 @@ const TOP_LEVEL = {
     minimum: 1,
     default: 7,
     description: 'Number of logs to keep for each disk image.',
+  },
+  'virtual-size-limit': {
+    type: 'number',
+    exclusiveMinimum: 0,
+    default: 256,
+    description:
+      'Maximum virtual size of a disk that is converted or imported, in GiB: a file of a few kilobytes ' +
+      'can represent terabytes.',
   },
   'gearman-servers': {
     type: ['array', 'null'],
@@ -94,6 +113,7 @@ export interface ConfigurationSource extends Partial<SettingsOf<typeof GENERAL>>
   readonly 'images-dir': string;
   readonly diskimages?: readonly DiskImageSource[] | null;
   readonly providers?: readonly ProviderSource[] | null;
+  readonly 'cloud-images'?: readonly CloudImageSource[] | null;
   readonly manager?: Partial<SettingsOf<typeof MANAGER>>;
   /** Sections of builders. */
   readonly [section: string]: unknown;
@@ -125,6 +145,7 @@ export function configurationSchema(modules: Modules): SettingsSchema {
         items: providerSchema(modules),
         description: 'Providers to upload images to, and to run instances in.',
       },
+      'cloud-images': CLOUD_IMAGES,
       cron: CRON,
       manager: MANAGER,
       ...elsewhere(

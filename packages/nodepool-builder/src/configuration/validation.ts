@@ -33,8 +33,16 @@ export const VALIDATION_SCHEMA = {
           type: 'string',
           minLength: 1,
           description:
-            'JavaScript regular expression that a line of the serial console, or a prompt, must match within ten minutes.',
+            'JavaScript regular expression that a line of the serial console, or a prompt, must match.',
         },
+        timeout: {
+          type: 'number',
+          exclusiveMinimum: 0,
+          maximum: 86_400,
+          default: 600,
+          description: 'Timeout of the match, in seconds.',
+        },
+        memory: { type: 'integer', minimum: 1, default: 1024, description: 'Memory of the machine, in MiB.' },
         accelerator: {
           enum: ['kvm', 'tcg'],
           description:

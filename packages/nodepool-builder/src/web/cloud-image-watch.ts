@@ -13,7 +13,8 @@ import { recordSchema, TEXT, TEXT_OR_NULL, TIME_OR_NULL } from '../terms/record-
 /** Schema of a {@link CloudImageRecord}. */
 export const CLOUD_IMAGE_RECORD = recordSchema({
   provider: { ...TEXT, description: '`providers[].name`.' },
-  name: { ...TEXT, description: 'Name in `cloud-images` of the provider.' },
+  name: { ...TEXT, description: 'Name in `cloud-images`, or in `images` of the provider.' },
+  list: { enum: ['cloud-images', 'images'], description: 'List of the configuration that contains it.' },
   'external-id': {
     ...TEXT_OR_NULL,
     description: "The provider's id of the image that is currently chosen; null if none is known.",
@@ -49,6 +50,7 @@ export interface CloudImageWatchOptions {
 /** An image in a provider that the configuration chooses. */
 interface Choice {
   readonly configuration: ProviderConfiguration;
+  readonly list: CloudImageRecord['list'];
   readonly image: CloudImageConfiguration;
 }
 
@@ -120,7 +122,7 @@ export class CloudImageWatch {
   ): Promise<CloudImageRecord> {
     const { logger } = this.#options;
     const { name } = configuration;
-    const subject = `provider ${name}, cloud image ${image.name}`;
+    const subject = `provider ${name}, ${before.list}: ${image.name}`;
     const withError = (error: string): CloudImageRecord => {
       if (error === before.error) return before;
       logger.warn(`${subject}: ${error}`);
@@ -159,12 +161,18 @@ export class CloudImageWatch {
 const NO_IMAGE = { 'external-id': null, 'external-name': null, built: null, since: null } as const;
 
 function choicesOf(configuration: ProviderConfiguration): readonly Choice[] {
-  return configuration.cloudImages.map((image) => ({ configuration, image }));
+  const uploads = configuration.entry.images.flatMap(({ name, 'image-filters': filters }) =>
+    filters === undefined ? [] : [{ name, filters }],
+  );
+  return [
+    ...configuration.cloudImages.map((image): Choice => ({ configuration, list: 'cloud-images', image })),
+    ...uploads.map((image): Choice => ({ configuration, list: 'images', image })),
+  ];
 }
 
 /** Identifies a choice and its conditions. Other conditions make another choice. */
-function keyOf({ configuration, image }: Choice): string {
-  return JSON.stringify([configuration.name, image]);
+function keyOf({ configuration, list, image }: Choice): string {
+  return JSON.stringify([configuration.name, list, image]);
 }
 
 /** Returns whether an image needs no check, because its id is fixed or nothing can be chosen. */
@@ -172,7 +180,7 @@ function isFixed({ image }: Choice): boolean {
   return image.imageId !== undefined || image.reason !== undefined;
 }
 
-function unknownImage({ configuration, image }: Choice): CloudImageRecord {
+function unknownImage({ configuration, list, image }: Choice): CloudImageRecord {
   const { name, imageId = null, reason = null } = image;
-  return { provider: configuration.name, name, ...NO_IMAGE, 'external-id': imageId, error: reason };
+  return { provider: configuration.name, name, list, ...NO_IMAGE, 'external-id': imageId, error: reason };
 }

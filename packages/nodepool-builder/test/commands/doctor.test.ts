@@ -161,8 +161,8 @@ describe('doctor', () => {
     assert.match(results[0]?.message ?? '', /^did not end within 1 s$/);
   });
 
-  it('doctor shows a file that the daemon refuses, and what is wrong with it', async (t) => {
-    const file = await writeSite(t, 1, 'build-log-retention: none\n');
+  it('doctor reports a file that the daemon rejects, and what is wrong with it', async (t) => {
+    const file = await writeSite(t, 1, 'build-log-size: none\n');
     for (const options of [[], ['--only', 'tools']]) {
       const [code, results] = await examine(file, ...options);
       assert.equal(code, 1);

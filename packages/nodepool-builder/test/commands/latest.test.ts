@@ -35,7 +35,10 @@ async function createPool(t: TestContext): Promise<string> {
   return directory;
 }
 
-const IMAGES = [{ name: 'debian' }];
+const IMAGES = [
+  { name: 'debian' },
+  { name: 'newest', 'image-filters': [{ name: 'image-name', values: ['ubuntu', 'debian'] }] },
+];
 
 /** Runs the command in this process. */
 async function latest(
@@ -63,12 +66,12 @@ test('the command latest reads a provider from nodepool.yaml, with --explain and
   const own = [
     { name: 'ubuntu', 'image-filters': [{ name: 'image-name', values: ['ubuntu'] }] },
     { name: 'fixed', 'image-id': 'debian-1.qcow2' },
-    { name: 'debian', 'image-filters': [{ name: 'name', values: ['debian-*'] }] },
   ];
   const providers = [
     { name: 'local', type: 'directory', directory: 'pool', images: IMAGES, 'cloud-images': own },
   ];
-  await writeFile(config, JSON.stringify({ 'images-dir': 'images', providers }));
+  const top = [{ name: 'debian', 'image-filters': [{ name: 'name', values: ['debian-*'] }] }];
+  await writeFile(config, JSON.stringify({ 'images-dir': 'images', providers, 'cloud-images': top }));
   const args = ['-c', config, '--provider', 'local', '--filter', 'image-name=debian', '--explain'];
   const [code, stdout, stderr] = await latest(t, ...args);
   assert.deepEqual([code, stdout], [0, 'debian-2.qcow2']);
@@ -92,6 +95,12 @@ test('the command latest reads a provider from nodepool.yaml, with --explain and
       built: '2026-05-02T00:00:00.000Z',
       refused: [['external-id', 'name', 'image-name', 'owner', 'status', 'created', 'built', 'reason']],
     },
+  );
+  const byImage = ['-c', config, '--provider', 'local', '--image'];
+  assert.deepEqual(await latest(t, ...byImage, 'newest'), [0, 'ubuntu-3.qcow2', '']);
+  assert.match(
+    (await latest(t, ...byImage, 'debian')).join(),
+    /^3,,.* "local" has no image "debian" with image-filters in a nodepool\.yaml; choose one of: newest; or use --filter$/,
   );
   const byCloudImage = ['-c', config, '--provider', 'local', '--cloud-image'];
   assert.deepEqual(await latest(t, ...byCloudImage, 'ubuntu'), [0, 'ubuntu-3.qcow2', '']);

@@ -42,6 +42,7 @@ describe('attestation', () => {
     assert.deepEqual(attestation, {
       key: join(directory, 'attestation.pem'),
       'public-key': join(directory, 'attestation.pub'),
+      'bill-of-materials': true,
     });
     assert.deepEqual(warnings, []);
     assert.deepEqual(trustedKeyFiles(required, attestation), [join(directory, 'attestation.pub')]);

@@ -37,26 +37,37 @@ const AMAZON = new Map([
 ]);
 
 describe('cloud-images', () => {
-  it('cloud images belong to their provider, and have an id or filters with values as text', async (t) => {
+  it('a provider’s cloud-images take precedence over the top level’s', async (t) => {
     const { images, warnings } = await load(
       t,
-      `providers:
+      `cloud-images:
+  - {name: debian, image-filters: [{name: name, values: [debian-*]}]}
+  - {name: ubuntu, image-filters: [{name: image-name, values: [ubuntu]}]}
+  - {name: fixed, image-filters: [{name: image-name, values: [fixed]}]}
+providers:
   - name: a
     type: directory
     directory: d
-    cloud-images: &both
+    cloud-images:
       - {name: debian, image-filters: [{name: tag, values: [good, 1, true]}]}
-      - {name: fixed, image-id: 12, username: ci}
-  - {name: b, type: directory, directory: e, images: [], cloud-images: *both}
-  - {name: c, type: directory, directory: f, images: []}
+      - {name: ubuntu, username: ci}
+      - {name: fixed, image-id: 12}
+  - {name: b, type: directory, directory: e, images: []}
 `,
     );
     assert.deepEqual(warnings, []);
-    const both = [
-      { name: 'debian', filters: [{ name: 'tag', values: ['good', '1', 'True'] }] },
-      { name: 'fixed', imageId: '12', filters: [] },
-    ];
-    assert.deepEqual(images, { a: both, b: both, c: [] });
+    assert.deepEqual(images, {
+      a: [
+        { name: 'debian', filters: [{ name: 'tag', values: ['good', '1', 'True'] }] },
+        { name: 'ubuntu', filters: [{ name: 'image-name', values: ['ubuntu'] }] },
+        { name: 'fixed', imageId: '12', filters: [] },
+      ],
+      b: [
+        { name: 'debian', filters: [{ name: 'name', values: ['debian-*'] }] },
+        { name: 'ubuntu', filters: [{ name: 'image-name', values: ['ubuntu'] }] },
+        { name: 'fixed', filters: [{ name: 'image-name', values: ['fixed'] }] },
+      ],
+    });
   });
 
   it('OpenStack’s cloud-images are read in nodepool’s spelling', async (t) => {
@@ -135,8 +146,8 @@ describe('cloud-images', () => {
     ],
     [
       'with an unknown filter',
-      'providers:\n  - name: a\n    type: directory\n    directory: d\n    cloud-images:\n      - {name: x, image-filters: [{name: status, values: [a]}]}',
-      /nodepool\.yaml:7:\d+: .*cloud-images\[0\] "x" chooses no image: image filter: unknown key "status"/,
+      'cloud-images:\n  - {name: x, image-filters: [{name: status, values: [a]}]}',
+      /nodepool\.yaml:3:\d+: cloud-images\[0\] "x" chooses no image: image filter: unknown key "status"/,
     ],
     ...['aws, region-name: r', 'directory, directory: d', 'gce, project: p'].map(
       (type) =>
@@ -161,7 +172,12 @@ describe('cloud-images', () => {
         ] as const,
     ),
     [
-      'absent, in a provider without images',
+      'without filters at the top level',
+      'cloud-images: [{name: x}]',
+      /cloud-images\[0\] lacks the key "image-filters"/,
+    ],
+    [
+      'that are omitted together with images',
       'providers: [{name: a, type: directory, directory: d}]',
       /providers\[0\] lacks the key "images"/,
     ],

@@ -62,14 +62,14 @@ diskimages: [{name: "a'b", builder: on-instance, on-instance: {${block}}}]
 const HEXADECIMAL = 'E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855';
 const FINGERPRINT = 'SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU';
 
-const CLOUD_IMAGES = 'cloud-images: [{name: debian, image-filters: [{name: name, values: [debian-*]}]}]';
+const CLOUD = 'providers: [{name: cloud, images: [{name: node, diskimage: "a\'b"}]}]';
 
-const CLOUD = `providers: [{name: cloud, images: [{name: node, diskimage: "a'b"}], ${CLOUD_IMAGES}}]`;
+const CLOUD_IMAGES = 'cloud-images: [{name: debian, image-filters: [{name: name, values: [debian-*]}]}]';
 
 /** A disk image with this base image. */
 function basedOn(baseImage: string, provider = 'cloud'): string {
   const block = `provider: ${provider}, base-image: ${baseImage}, steps: [x]`;
-  return `${CLOUD}\ndiskimages: [{name: "a'b", builder: on-instance, on-instance: {${block}}}]\n`;
+  return `${CLOUD}\n${CLOUD_IMAGES}\ndiskimages: [{name: "a'b", builder: on-instance, on-instance: {${block}}}]\n`;
 }
 
 describe('the base image', () => {
@@ -110,17 +110,19 @@ describe('the section on-instance', () => {
       provider: 'qemu',
       'base-image': join(directory, 'base.qcow2'),
       username: 'root',
+      connection: 'ssh',
       shell: 'posix',
       steps: [{ run: 'apt-get update' }],
       sysprep: false,
       'boot-timeout': 600,
+      'stop-timeout': 300,
       'after-restart': 'destroy',
     });
   });
 
   it('the section on-instance reads all its keys, and a base image in a cloud is not a path', async () => {
     const block = `provider: cloud, base-image: Debian 12, min-ram: 2048, name-filter: Performance, username: debian,
-      private-key: key, setup: prepare.sh, steps: [{name: last, run: sync}], boot-timeout: 60,
+      private-key: key, setup: prepare.sh, steps: [{name: last, run: sync}], boot-timeout: 60, stop-timeout: 5,
       keep-on-failure: 3600, after-restart: resume`;
     assert.deepEqual(await settingsOf(block, `script-dir: scripts\n${CLOUD}`), {
       provider: 'cloud',
@@ -129,6 +131,7 @@ describe('the section on-instance', () => {
       'name-filter': 'Performance',
       username: 'debian',
       'private-key': join(directory, 'key'),
+      connection: 'ssh',
       shell: 'posix',
       steps: [
         { name: 'prepare.sh', run: `./prepare.sh 'a'\\''b'` },
@@ -136,19 +139,22 @@ describe('the section on-instance', () => {
       ],
       sysprep: false,
       'boot-timeout': 60,
+      'stop-timeout': 5,
       'keep-on-failure': 3600,
       'after-restart': 'resume',
     });
   });
 
-  it('the section on-instance has PowerShell and its user with WinRM', async () => {
-    const { winrm, shell, username, sysprep } = await settingsOf(
-      `base-image: w.vhdx, winrm: {password-file: p, ca-file: /ca.pem, fingerprint: "${HEXADECIMAL}"}, steps: [Get-Date], sysprep: true`,
+  it('the section on-instance with WinRM defaults to PowerShell and its user', async () => {
+    const { connection, winrm, shell, username, sysprep } = await settingsOf(
+      `base-image: w.vhdx, connection: winrm, winrm: {password-file: p, ca-file: /ca.pem, fingerprint: "${HEXADECIMAL}"}, steps: [Get-Date], sysprep: true`,
     );
     assert.deepEqual(
-      { winrm, shell, username, sysprep },
+      { connection, winrm, shell, username, sysprep },
       {
+        connection: 'winrm',
         winrm: {
+          port: 5986,
           'password-file': join(directory, 'p'),
           'ca-file': '/ca.pem',
           fingerprint: FINGERPRINT,
@@ -163,7 +169,7 @@ describe('the section on-instance', () => {
   it('the section on-instance uses machines of a provider of type qemu, which takes no images', async () => {
     const { providers, instanceProviders, diskimages } = await configurationOf(`
 providers:
-  - {name: local, type: qemu, cpus: 1, accelerator: tcg, direct-boot: {kernel: vmlinuz, command-line: root=/dev/vda}}
+  - {name: local, type: qemu, memory: 512, cpus: 1, accelerator: tcg, direct-boot: {kernel: vmlinuz, command-line: root=/dev/vda}}
 diskimages: [{name: a, builder: on-instance, on-instance: {provider: local, base-image: b.raw, steps: [x]}}]
 `);
     assert.deepEqual(providers, []);
@@ -176,9 +182,10 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: local, base
     assert.deepEqual(
       instanceProviders.map(({ entry }) => entry),
       [
-        { name: 'qemu', cpus: 2, ...common },
+        { name: 'qemu', memory: 1024, cpus: 2, ...common },
         {
           name: 'local',
+          memory: 512,
           cpus: 1,
           accelerator: 'tcg',
           'direct-boot': { kernel: join(directory, 'vmlinuz'), 'command-line': 'root=/dev/vda' },
@@ -223,18 +230,28 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
     ],
     [
       'WinRM without a password',
-      `builder: on-instance, on-instance: {${GOOD}, winrm: {ca-file: c}}`,
+      `builder: on-instance, on-instance: {${GOOD}, connection: winrm, winrm: {ca-file: c}}`,
       'diskimages[0].on-instance.winrm lacks the key "password-file"; add "password-file: …"',
     ],
     [
-      'a fingerprint that is none',
-      `builder: on-instance, on-instance: {${GOOD}, winrm: {password-file: p, fingerprint: "AB:CD"}}`,
+      'WinRM without its settings',
+      `builder: on-instance, on-instance: {${GOOD}, connection: winrm}`,
+      'diskimages[0].on-instance lacks the key "winrm", which connection: winrm requires; name the file with the password there: password-file',
+    ],
+    [
+      'an invalid fingerprint',
+      `builder: on-instance, on-instance: {${GOOD}, connection: winrm, winrm: {password-file: p, fingerprint: "AB:CD"}}`,
       'diskimages[0].on-instance.winrm.fingerprint is not a SHA-256 fingerprint of a certificate; write 64 hexadecimal digits, with or without colons, or SHA256: and 43 characters of base64',
     ],
     [
+      'WinRM settings for SSH',
+      `builder: on-instance, on-instance: {${GOOD}, winrm: {password-file: p}}`,
+      'diskimages[0].on-instance.winrm has no effect with connection: ssh; write "connection: winrm", or remove it',
+    ],
+    [
       'a POSIX shell over WinRM',
-      `builder: on-instance, on-instance: {${GOOD}, shell: posix, winrm: {password-file: p, ca-file: c}}`,
-      'diskimages[0].on-instance.shell is posix, which is not available over WinRM; use powershell, or remove winrm',
+      `builder: on-instance, on-instance: {${GOOD}, shell: posix, connection: winrm, winrm: {password-file: p, ca-file: c}}`,
+      'diskimages[0].on-instance.shell is posix, which is not available over WinRM; use powershell, or connection: ssh',
     ],
     [
       'sysprep without Windows',
@@ -267,18 +284,19 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
     });
   }
 
-  it('the section on-instance warns of WinRM with a certificate that only the console can announce', async () => {
-    const block = `${GOOD}, winrm: {password-file: p}`;
+  it('the section on-instance causes a warning if only the console can announce a machine’s WinRM certificate', async () => {
+    const block = `${GOOD}, connection: winrm, winrm: {password-file: p}`;
     assert.deepEqual(
       await diagnosticsOf(`diskimages: [{name: a, builder: on-instance, on-instance: {${block}}}]\n`),
       [
-        'nodepool.yaml:2:91: warning: diskimages[0].on-instance.winrm has neither "fingerprint" nor "ca-file", so only a certificate that the console announces is trusted; add one of them, unless the base image prints the fingerprint of its certificate to the console',
+        'nodepool.yaml:2:110: warning: diskimages[0].on-instance.winrm has neither "fingerprint" nor "ca-file", so only a certificate that the console announces is trusted; add one of them, unless the base image prints the fingerprint of its certificate to the console',
       ],
     );
   });
 
-  it('the section on-instance needs no password for WinRM if the provider reports it', async () => {
-    const block = 'provider: ec2, base-image: ami-1, winrm: {ca-file: c}, steps: [Get-Date]';
+  it('the section on-instance needs no WinRM password if the provider supplies it', async () => {
+    const block =
+      'provider: ec2, base-image: ami-1, connection: winrm, winrm: {ca-file: c}, steps: [Get-Date]';
     const text = `diskimages: [{name: a, builder: on-instance, on-instance: {${block}}}]
 providers: [{name: ec2, type: aws, images: []}]
 `;
@@ -323,10 +341,12 @@ providers:
       'name-filter': 'Perf',
       username: 'ubuntu',
       'private-key': '/key',
+      connection: 'ssh',
       shell: 'posix',
       steps: [{ name: 'prepare.sh', run: "./prepare.sh 'bare'" }],
       sysprep: false,
       'boot-timeout': 600,
+      'stop-timeout': 300,
       'after-restart': 'destroy',
     });
     assert.deepEqual(

@@ -14,17 +14,17 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true }));
 
-/** A file with the `image-filters` of a cloud image on line 8. */
+/** A file with `image-filters` on line 8. */
 async function write(filters: string): Promise<void> {
   const provider =
-    '\nproviders:\n  - name: p\n    type: directory\n    directory: d\n    cloud-images:\n      - name: a\n';
+    '\nproviders:\n  - name: p\n    type: directory\n    directory: d\n    images:\n      - name: a\n';
   await writeFile(file, `images-dir: i${provider}        image-filters: ${filters}\n`);
 }
 
 test('image-filters are read unchanged, with their values as text', async () => {
   await write('[{name: name, values: ["debian-*"]}, {name: "property:min_disk", values: [10, true]}]');
   const { configuration } = await loadConfiguration(file);
-  assert.deepEqual(configuration.providers[0]?.cloudImages[0]?.filters, [
+  assert.deepEqual(configuration.providers[0]?.entry.images[0]?.['image-filters'], [
     { name: 'name', values: ['debian-*'] },
     { name: 'property:min_disk', values: ['10', 'True'] },
   ]);
@@ -33,9 +33,9 @@ test('image-filters are read unchanged, with their values as text', async () => 
 for (const [filters, reason] of [
   [
     '[{name: state, values: [available]}]',
-    /nodepool\.yaml:7:9: .*"a" chooses no image: .* unknown key "state"; use one of name, /,
+    /nodepool\.yaml:8:9: .*image-filters is invalid: .* unknown key "state"; use one of name, /,
   ],
-  ['[{name: name, values: []}]', /nodepool\.yaml:7:9: .*"a" chooses no image: .*"name" has no values/],
+  ['[{name: name, values: []}]', /nodepool\.yaml:8:9: .*image-filters is invalid: .*"name" has no values/],
   ['[{name: name}]', /nodepool\.yaml:8:\d+: .*image-filters\[0\].*"values"/],
 ] as const) {
   test(`image-filters ${filters} are rejected with their line`, async () => {

@@ -30,8 +30,11 @@ it('a validation hook is split as a shell would, with paths relative to the file
 });
 
 it('a boot test’s expected text is read as a regular expression', async (t) => {
-  const { read } = await load(t, '      boot: {expect: "login: $", accelerator: tcg}');
-  assert.deepEqual(read, { boot: { expect: /login: $/, accelerator: 'tcg' } });
+  const { read } = await load(
+    t,
+    '      boot: {expect: "login: $", timeout: 90, memory: 512, accelerator: tcg}',
+  );
+  assert.deepEqual(read, { boot: { expect: /login: $/, timeout: 90, memory: 512, accelerator: 'tcg' } });
 });
 
 const DIAGNOSTICS: readonly (readonly [what: string, validate: string, diagnostic: string])[] = [
@@ -56,9 +59,14 @@ const DIAGNOSTICS: readonly (readonly [what: string, validate: string, diagnosti
     'nodepool.yaml:6:9: diskimages[0].validate.boot.expect is not a regular expression: Invalid regular expression: /login (/: Unterminated group; correct it; put a backslash before a character to match it literally',
   ],
   [
-    'a boot that nothing is expected of',
-    `      boot: {accelerator: tcg}`,
+    'a boot without an expected text',
+    `      boot: {timeout: 5}`,
     'nodepool.yaml:5:7: diskimages[0].validate.boot lacks the key "expect"; add "expect: …"',
+  ],
+  [
+    'an invalid time limit',
+    `      boot: {expect: a, timeout: 0}`,
+    'nodepool.yaml:5:25: diskimages[0].validate.boot.timeout is 0; use a number > 0',
   ],
 ];
 

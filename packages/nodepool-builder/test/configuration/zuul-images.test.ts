@@ -52,7 +52,7 @@ async function diagnosticsOf(text: string): Promise<string[]> {
 }
 
 /** Settings of an entry that has only the keys that it needs. */
-const DEFAULTS = { 'poll-interval': 60, 'require-sha256': false };
+const DEFAULTS = { 'poll-interval': 60, 'require-sha256': false, pause: false, 'build-timeout': 28_800 };
 
 const EMPTY = { envVars: {}, secrets: [], publicVariables: [], options: {} };
 
@@ -146,13 +146,14 @@ describe('zuul-images', () => {
   });
 
   it('zuul-images may have all their keys, with paths relative to the file', async () => {
-    const zuul = await zuulOf(`branch: main, image-name: noble, ca-file: ca.pem, poll-interval: 5,
-  mqtt: {url: "mqtts://broker:8883", topic: zuul/#, username: u, password-file: p},
+    const zuul = await zuulOf(`tenant: t, branch: main, image-name: noble, ca-file: ca.pem, poll-interval: 5,
+  mqtt: {url: "mqtts://broker:8883", topic: zuul/#, username: u, password-file: p, ca-file: /b.pem},
   s3-endpoint: "https://s3.example.com", allowed-hosts: [logs.local, "fd00::1"], require-sha256: true`);
     assert.deepEqual(zuul, {
       ...(await zuulOf('')),
       'allowed-hosts': ['logs.local', 'fd00::1'],
       'require-sha256': true,
+      tenant: 't',
       branch: 'main',
       'image-name': 'noble',
       'ca-file': join(directory, 'ca.pem'),
@@ -162,6 +163,7 @@ describe('zuul-images', () => {
         topic: 'zuul/#',
         username: 'u',
         'password-file': join(directory, 'p'),
+        'ca-file': '/b.pem',
       },
       's3-endpoint': 'https://s3.example.com',
     });
@@ -188,7 +190,7 @@ describe('zuul-images', () => {
 });
 
 describe('how to authenticate to Zuul', () => {
-  it('authentication to Zuul uses a file, a command, or a secret shared with Zuul', async () => {
+  it('zuul-images authenticate with a file, a command, a secret shared with Zuul, or an OpenID client', async () => {
     const auth = async (keys: string): Promise<ZuulSettings['auth']> =>
       (await zuulOf(`auth: {${keys}}`)).auth;
     assert.deepEqual(await auth('token-file: t'), { 'token-file': join(directory, 't') });
@@ -199,6 +201,11 @@ describe('how to authenticate to Zuul', () => {
     assert.deepEqual(await auth('shared-secret: {issuer: i, audience: a, subject: s, secret-file: f}'), {
       'shared-secret': { ...shared, 'secret-file': join(directory, 'f') },
     });
+    const client = { issuer: 'https://i/', 'client-id': 'c', scope: 's' };
+    assert.deepEqual(
+      await auth('client-credentials: {issuer: "https://i/", client-id: c, secret-file: f, scope: s}'),
+      { 'client-credentials': { ...client, 'secret-file': join(directory, 'f') } },
+    );
   });
 });
 
@@ -271,6 +278,13 @@ describe('a diagnostic of zuul-images', () => {
       ],
     ],
     [
+      'another tenant’s api-url',
+      `${ENTRY.replace('example.com/', 'example.com/t/one')}    tenant: two\n`,
+      [
+        'nodepool.yaml:9:5: zuul-images[0].tenant is "two", but api-url names the tenant "one"; correct one of the two, or remove tenant',
+      ],
+    ],
+    [
       'a project with its Git server',
       ENTRY.replace('a/b', 'opendev.org/opendev/system-config'),
       [
@@ -305,7 +319,7 @@ describe('a diagnostic of zuul-images', () => {
       'no way to authenticate',
       `${ENTRY}    auth: {}\n`,
       [
-        'nodepool.yaml:9:5: zuul-images[0].auth contains no way to authenticate; use one of token-file, token-command, shared-secret',
+        'nodepool.yaml:9:5: zuul-images[0].auth contains no way to authenticate; use one of token-file, token-command, shared-secret, client-credentials',
       ],
     ],
     [
@@ -326,7 +340,21 @@ describe('a diagnostic of zuul-images', () => {
       ['nodepool.yaml:9:5: zuul-images[0].s3-endpoint is not an http or https URL; correct it'],
     ],
     [
-      'a validation of nothing',
+      'an invalid issuer',
+      `${ENTRY}    auth: {client-credentials: {issuer: realm, client-id: c, secret-file: f}}\n`,
+      [
+        'nodepool.yaml:9:33: zuul-images[0].auth.client-credentials.issuer is not an http or https URL; correct it',
+      ],
+    ],
+    [
+      'a time to rebuild',
+      `${ENTRY}    rebuild-age: 86400\n`,
+      [
+        'nodepool.yaml:9:5: warning: zuul-images[0].rebuild-age has no effect: a new image is imported when Zuul has built it; remove it, and schedule the job in Zuul',
+      ],
+    ],
+    [
+      'a validation that checks nothing',
       `${ENTRY}    validate: {}\n`,
       ['nodepool.yaml:9:5: zuul-images[0].validate has neither hook nor boot; name one, or remove it'],
     ],

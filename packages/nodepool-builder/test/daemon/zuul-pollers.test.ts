@@ -30,6 +30,8 @@ function imageOf(
       artifacts: [{ format: 'qcow2', type: 'image-qcow' }],
       'poll-interval': 3600,
       'require-sha256': false,
+      pause: false,
+      'build-timeout': 60,
       ...more,
     },
   };

@@ -80,14 +80,8 @@ describe('the API of --web', () => {
 
   it('the API shows what filters choose, as the page does', async (t) => {
     const site = await startWebSite(t, {
-      providers: [
-        provider('east', {
-          'cloud-images': [
-            { name: 'fixed', 'image-id': '<x>.qcow2' },
-            { name: 'absent', 'image-filters': [{ name: 'tag', values: ['none'] }] },
-          ],
-        }),
-      ],
+      'cloud-images': [{ name: 'absent', 'image-filters': [{ name: 'tag', values: ['none'] }] }],
+      providers: [provider('east', { 'cloud-images': [{ name: 'fixed', 'image-id': '<x>.qcow2' }] })],
     });
     const images = await waitUntil('the first look', async () => {
       const { body } = await site.api('/cloud-images');

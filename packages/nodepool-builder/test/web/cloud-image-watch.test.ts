@@ -64,7 +64,8 @@ async function configurationOf(
   cloudImages: readonly object[],
 ): Promise<Configuration> {
   const file = join(temporaryDirectory(t), 'nodepool.yaml');
-  const providers = [{ name: 'p', type: 'directory', directory: pool, 'cloud-images': cloudImages }];
+  const images = [{ name: 'debian', 'image-filters': FILTERS }, { name: 'ubuntu' }];
+  const providers = [{ name: 'p', type: 'directory', directory: pool, images, 'cloud-images': cloudImages }];
   writeFileSync(file, JSON.stringify({ 'images-dir': 'i', providers }));
   return (await loadConfiguration(file)).configuration;
 }
@@ -76,6 +77,7 @@ describe('a watch on cloud images', () => {
     assert.deepEqual(before, {
       provider: 'p',
       name: 'debian',
+      list: 'cloud-images',
       'external-id': null,
       'external-name': null,
       built: null,
@@ -90,7 +92,14 @@ describe('a watch on cloud images', () => {
     await site.upload('2');
     const second = await site.until('the next', (record) => record['external-id'] === 'debian-2.qcow2');
     assert.ok((second.since ?? '') > (first.since ?? ''));
-    assert.match(site.logger.lines.join('\n'), /provider p, cloud image debian is now image debian-2\.qcow2/);
+    assert.deepEqual(
+      site.watch.records.map(({ list }) => list),
+      ['cloud-images', 'images'],
+    );
+    assert.match(
+      site.logger.lines.join('\n'),
+      /provider p, cloud-images: debian is now image debian-2\.qcow2/,
+    );
   });
 
   it('the cloud image watch keeps the last choice while the provider fails, with the reason', async (t) => {
@@ -116,7 +125,7 @@ describe('a watch on cloud images', () => {
     site.watch.reload(await configurationOf(t, site.pool, cloudImages));
     const [same, fixed] = await waitUntil(
       'the reload',
-      () => site.watch.records.length === 2 && site.watch.records,
+      () => site.watch.records.length === 3 && site.watch.records,
     );
     assert.deepEqual(same, before);
     assert.deepEqual([fixed?.['external-id'], fixed?.since, fixed?.error], ['x.qcow2', null, null]);

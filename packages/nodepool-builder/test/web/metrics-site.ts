@@ -9,7 +9,7 @@ export function commandImage(name: string, script: string) {
   return { name, builder: 'command', formats: ['raw'], command: ['sh', '-c', script] };
 }
 
-export const MANAGER = { store: 'state/manager.sqlite', 'retry-delay': 1 };
+export const MANAGER = { store: 'state/manager.sqlite', 'retry-delay': 1, 'max-retry-delay': 2 };
 
 /** A site with a disk image that is uploaded to two providers, one whose builds fail, and one that takes long. */
 export async function startSite(t: TestContext): Promise<WebSite> {

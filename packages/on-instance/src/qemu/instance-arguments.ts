@@ -6,6 +6,12 @@ export const QEMU_SETTINGS = {
   type: 'object',
   description: 'runs instances on this host, for `on-instance`; it stores no images',
   properties: {
+    memory: {
+      type: 'integer',
+      minimum: 1,
+      default: 1024,
+      description: 'Memory of an instance, in MiB, unless its image needs more (`min-ram`).',
+    },
     cpus: { type: 'integer', minimum: 1, default: 2, description: 'Processors of an instance.' },
     accelerator: {
       enum: ['kvm', 'tcg'],
@@ -41,14 +47,14 @@ export type QemuSettings = SettingsOf<typeof QEMU_SETTINGS>;
 
 /** Returns QEMU's arguments for an instance, which is named after its build. */
 export function instanceArguments(
-  { cpus, 'direct-boot': directBoot }: QemuSettings,
-  { buildId, port, minRam = 1024 }: Pick<LaunchRequest, 'buildId' | 'port' | 'minRam'>,
+  { memory, cpus, 'direct-boot': directBoot }: QemuSettings,
+  { buildId, port, minRam = 0 }: Pick<LaunchRequest, 'buildId' | 'port' | 'minRam'>,
   accelerator: Accelerator,
 ): string[] {
   const { disk, configDrive, console, monitor } = INSTANCE_FILES;
   return [
     ['-name', optionValue(buildId)],
-    machineArguments({ memory: minRam, accelerator }),
+    machineArguments({ memory: Math.max(memory, minRam), accelerator }),
     ['-smp', `${cpus}`],
     // After a power-off QEMU waits, so that a power-off differs from a crash even after a restart of the builder.
     ['-no-shutdown'],

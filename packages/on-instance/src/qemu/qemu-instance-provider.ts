@@ -75,7 +75,8 @@ export class QemuInstanceProvider implements InstanceProvider {
     this.#directory = directory;
     this.#consoleTimeout = consoleTimeout;
     this.#logger = logger;
-    this.#settings = { cpus: QEMU_SETTINGS.properties.cpus.default, ...settings };
+    const { memory, cpus } = QEMU_SETTINGS.properties;
+    this.#settings = { memory: memory.default, cpus: cpus.default, ...settings };
   }
 
   async launch(request: LaunchRequest, { signal }: OperationOptions = {}): Promise<QemuInstance> {

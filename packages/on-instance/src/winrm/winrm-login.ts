@@ -9,9 +9,6 @@ import { certificateAt, serviceAgent } from './service-agent.ts';
 import { WinrmService } from './winrm-service.ts';
 import { WinrmShell } from './winrm-shell.ts';
 
-/** Port of WinRM over HTTPS. */
-const PORT = 5986;
-
 /** Timeout of a probe in seconds. The signal usually aborts earlier. */
 const PROBE_TIMEOUT = 60;
 
@@ -30,7 +27,7 @@ export function winrmLogin(username: string, settings: WinrmSettings, hostKey: H
   const { 'ca-file': caFile, fingerprint: expected, 'password-file': passwordFile } = settings;
   const trustsConsole = caFile === undefined && expected === undefined;
   return {
-    port: PORT,
+    port: settings.port,
     ...(trustsConsole && { announcedKeys: announcedCertificates }),
     probe: probeWinrm,
     connect: async (address, signal, told) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { forwardedPort, instanceArguments } from '../../src/qemu/instance-arguments.ts';
 
-const SETTINGS = { cpus: 2 };
+const SETTINGS = { memory: 1024, cpus: 2 };
 
 const REQUEST = { buildId: 'debian-1', port: 22 };
 
@@ -12,8 +12,8 @@ function valuesOf(option: string, args: readonly string[]): string[] {
 }
 
 describe('the arguments of an instance', () => {
-  test('an instance has the memory, processors, accelerator and port of its settings and its request', () => {
-    const args = instanceArguments({ cpus: 3 }, { ...REQUEST, minRam: 4096, port: 5986 }, 'tcg');
+  test('QEMU’s arguments combine memory, processors, accelerator and port from settings and request', () => {
+    const args = instanceArguments({ memory: 64, cpus: 3 }, { ...REQUEST, minRam: 4096, port: 5986 }, 'tcg');
     assert.deepEqual([...valuesOf('-m', args), ...valuesOf('-smp', args)], ['4096', '3']);
     assert.deepEqual(valuesOf('-accel', args), ['tcg']);
     assert.deepEqual(valuesOf('-netdev', args), ['user,id=net0,hostfwd=tcp:127.0.0.1:0-:5986']);

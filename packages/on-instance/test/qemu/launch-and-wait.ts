@@ -5,6 +5,7 @@ const [directory = '', image = ''] = process.argv.slice(2);
 const provider = new QemuInstanceProvider({
   name: 'local',
   directory,
+  memory: 64,
   cpus: 1,
   accelerator: 'tcg',
 });

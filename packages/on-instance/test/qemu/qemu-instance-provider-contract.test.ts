@@ -22,7 +22,7 @@ before(async () => {
 after(() => rm(directory, { recursive: true }));
 
 instanceProviderContract('QemuInstanceProvider', async (t) => {
-  const { image, directBoot } = linux;
+  const { image, directBoot, memory } = linux;
   const instances = await mkdtemp(join(tmpdir(), 'instances-'));
   undoAfter(t, () => rm(instances, { recursive: true }));
   const open = (): QemuInstanceProvider =>
@@ -30,6 +30,7 @@ instanceProviderContract('QemuInstanceProvider', async (t) => {
       name: 'local',
       directory: instances,
       'direct-boot': directBoot,
+      memory,
       cpus: 1,
       accelerator: 'tcg', // a test must not depend on what the host lets it have
     });

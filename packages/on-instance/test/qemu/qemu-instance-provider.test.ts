@@ -41,6 +41,7 @@ async function openSite(t: TestContext, end: Parameters<typeof bootableDisk>[1])
     new QemuInstanceProvider({
       name: 'local',
       directory,
+      memory: 64,
       cpus: 1,
       accelerator: 'tcg',
       ...options,
@@ -114,7 +115,7 @@ describe('an instance of a local QEMU', () => {
     const qemu = whereIs('qemu-system-x86_64');
     await writeFile(join(bin, 'qemu-system-x86_64'), `${FAILING_KVM} ${qemu} "$@"`, { mode: 0o755 });
     setPath(t, `${bin}:${process.env.PATH}`);
-    const provider = new QemuInstanceProvider({ name: 'local', directory, cpus: 1 });
+    const provider = new QemuInstanceProvider({ name: 'local', directory, memory: 64, cpus: 1 });
     await (await provider.launch({ ...REQUEST, image })).waitStopped();
     const failed = open({ accelerator: 'kvm' }).launch({ ...REQUEST, image });
     await assert.rejects(failed, withCode('launch-failed', /SIGABRT, saying: failed to set MSR 0x10a/));
@@ -131,6 +132,7 @@ describe('an instance of a local QEMU', () => {
     const provider = new QemuInstanceProvider({
       name: 'local',
       directory,
+      memory: 128,
       'direct-boot': { kernel, 'command-line': 'console=ttyS0' },
       consoleTimeout: 500,
       logger,

@@ -22,11 +22,13 @@ async function build(
     provider: 'windows',
     'base-image': 'windows-server',
     username: 'Administrator',
-    winrm: { 'password-file': passwordFile },
+    connection: 'winrm',
+    winrm: { port: 5986, 'password-file': passwordFile },
     shell: 'powershell',
     steps: [{ run: 'greet' }],
     sysprep: true,
     'boot-timeout': 120,
+    'stop-timeout': 120,
     'after-restart': 'destroy',
   } as const;
   const builder = new OnInstanceBuilder({ name: 'windows', formats: ['raw'] }, onInstance, {

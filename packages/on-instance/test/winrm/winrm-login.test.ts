@@ -47,6 +47,7 @@ async function site(
   undoAfter(t, () => double[Symbol.asyncDispose]());
   const hostKey = new HostKey();
   const settings = {
+    port: 5986,
     ...(!isTold && { 'password-file': passwordFile }),
     ...(ca !== undefined && { 'ca-file': caFile }),
     ...(fingerprint && { fingerprint }),

@@ -34,7 +34,7 @@ export async function tenantApiUrl(get: Get, { root, tenant }: ApiUrl): Promise<
   if (tenant === undefined || tenant === served) return `${root}api/`;
   throw new CloudError(
     'invalid-settings',
-    `Zuul API ${root}: it serves only the tenant "${served}", and not "${tenant}"; correct the api-url`,
+    `Zuul API ${root}: it serves only the tenant "${served}", not "${tenant}"; correct the tenant or the api-url`,
   );
 }
 
@@ -51,6 +51,6 @@ async function onlyTenant(get: Get, root: string): Promise<string> {
   const known = names.length === 0 ? '' : ` (${names.slice(0, MOST_NAMES).join(', ')})`;
   throw new CloudError(
     'invalid-settings',
-    `Zuul API ${root}: it serves several tenants, and api-url names none; write it as ${root}t/TENANT${known}`,
+    `Zuul API ${root}: it serves several tenants, and no tenant is configured; set tenant${known}`,
   );
 }

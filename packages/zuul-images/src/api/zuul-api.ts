@@ -33,6 +33,8 @@ const LIST = new JsonReader({ type: 'array' });
 export interface ZuulApiOptions {
   /** `api-url` in any of the forms that {@link parseApiUrl} accepts. */
   readonly apiUrl: string;
+  /** Required if the URL names no tenant and the API serves several. */
+  readonly tenant?: string | undefined;
   readonly logger: Logger;
   /** Credentials for the API. Default: none. */
   readonly credentials?: ZuulCredentials | undefined;
@@ -55,10 +57,10 @@ export async function openZuulApi(
   logger: Logger,
   options: Pick<ZuulApiOptions, 'attempts'> = {},
 ): Promise<ZuulApi> {
-  const { 'api-url': apiUrl, auth } = settings;
+  const { 'api-url': apiUrl, tenant, auth } = settings;
   const http = new ZuulHttp({ furtherCa: await readAuthorities(settings) });
-  const credentials = createCredentials(auth);
-  return new ZuulApi({ ...options, apiUrl, credentials, http, logger });
+  const credentials = createCredentials(auth, { http });
+  return new ZuulApi({ ...options, apiUrl, tenant, credentials, http, logger });
 }
 
 /** Part of a list. */
@@ -85,9 +87,9 @@ export class ZuulApi {
 
   /** @throws CloudError `invalid-settings` */
   constructor(options: ZuulApiOptions) {
-    const { apiUrl, logger, credentials, http = new ZuulHttp(), ...others } = options;
+    const { apiUrl, tenant, logger, credentials, http = new ZuulHttp(), ...others } = options;
     const { attempts = RETRIES.attempts, ...time } = others;
-    this.#url = parseApiUrl(apiUrl);
+    this.#url = { ...parseApiUrl(apiUrl), ...(tenant !== undefined && { tenant }) };
     this.name = `Zuul API ${this.#url.root}`;
     this.#logger = logger;
     this.#credentials = credentials;

@@ -47,7 +47,7 @@ const TOKEN_REMEDIES: Readonly<Record<string, string>> = {
   MissingClaimError: 'the token needs the claims aud, exp, iat, iss and sub',
   MissingUIDClaimError: 'the token needs the claim that uid_claim names in zuul.conf',
   JWKSException:
-    'Zuul cannot find the key of the token; compare its issuer with the section auth in zuul.conf',
+    'Zuul cannot find the key of the token; compare issuer of client-credentials with the section auth in zuul.conf',
 };
 
 /** Texts of the 404 for an unknown tenant, before and since Zuul 8.0. Other 404s have another text. */
@@ -64,7 +64,7 @@ export interface ZuulHttpOptions {
   readonly timeout?: number;
 }
 
-/** HTTP to a Zuul API, with errors of type {@link CloudError}. */
+/** HTTP to a Zuul API or an OpenID provider, with errors of type {@link CloudError}. */
 export class ZuulHttp {
   readonly #client: HttpClient;
 

@@ -5,8 +5,10 @@ import {
   SingleFlight,
   SYSTEM_CLOCK,
 } from '@nodepool-builder/image-builder/module-kit';
+import { ZuulHttp } from '../api/zuul-http.ts';
 import type { AuthSettings } from '../zuul-settings.ts';
 import { bearerToken, type IssuedToken } from './bearer-token.ts';
+import { requestToken } from './client-credentials.ts';
 import { mintToken } from './json-web-token.ts';
 import { tokenOfCommand } from './token-command.ts';
 
@@ -49,9 +51,14 @@ export class ZuulCredentials {
  */
 export function createCredentials(
   auth: AuthSettings | undefined,
-  clock: Clock = SYSTEM_CLOCK,
+  { http = new ZuulHttp(), clock = SYSTEM_CLOCK }: { readonly http?: ZuulHttp; readonly clock?: Clock } = {},
 ): ZuulCredentials | undefined {
-  const { 'token-file': file, 'token-command': command, 'shared-secret': shared } = auth ?? {};
+  const {
+    'token-file': file,
+    'token-command': command,
+    'shared-secret': shared,
+    'client-credentials': client,
+  } = auth ?? {};
   const issued = (issue: (signal: AbortSignal) => Promise<IssuedToken>): ZuulCredentials =>
     new ZuulCredentials(issue, clock);
   if (file !== undefined) {
@@ -62,8 +69,14 @@ export function createCredentials(
     }));
   }
   if (command !== undefined) return issued((signal) => tokenOfCommand(command, signal));
-  if (shared === undefined) return undefined;
-  return issued(async () => mintToken(shared, await readSecret(shared['secret-file']), clock.now()));
+  if (shared !== undefined) {
+    return issued(async () => mintToken(shared, await readSecret(shared['secret-file']), clock.now()));
+  }
+  if (client === undefined) return undefined;
+  return issued(async (signal) => {
+    const secret = await readSecret(client['secret-file']);
+    return await requestToken(client, secret, http, clock, signal);
+  });
 }
 
 /** Reads a secret without the line end that editors add. It is read at each use, so that a new one needs no restart. */

@@ -2,7 +2,7 @@ import type { BuilderEntry } from '@nodepool-builder/image-builder';
 import { openZuulApi } from '../api/zuul-api.ts';
 import { ProcessedBuilds } from '../builds/processed-builds.ts';
 import { isImageExpired } from '../zuul-artifact/available-artifacts.ts';
-import { brokerOf, imageSourceOf, type ZuulSettings } from '../zuul-settings.ts';
+import { imageSourceOf, type ZuulSettings } from '../zuul-settings.ts';
 import { BuildImporter, type BuildImporterOptions } from './build-importer.ts';
 import type { BuildReports } from './build-reports.ts';
 import { Poller } from './poller.ts';
@@ -25,8 +25,7 @@ export function pollImage(
   { directory, site, reports, logger }: ImagePollerOptions,
 ): () => Promise<void> {
   const { name } = diskimage;
-  const { job, 'poll-interval': seconds } = settings;
-  const broker = brokerOf(settings);
+  const { job, mqtt, 'poll-interval': seconds } = settings;
   const createImporter = async (): Promise<BuildImporter> =>
     new BuildImporter({
       name,
@@ -39,7 +38,7 @@ export function pollImage(
     });
   let importer: BuildImporter | undefined;
   // Precedes the poller, because a subscription that throws must leave nothing running.
-  const unsubscribe = broker && reports.subscribe(broker, { job, wake: () => poller.wake() });
+  const unsubscribe = mqtt && reports.subscribe(mqtt, { job, wake: () => poller.wake() });
   const poller = new Poller({
     name,
     poll: async (signal) => {

@@ -21,13 +21,11 @@ export class ApiFixture {
   readonly logger: RecordingLogger = new RecordingLogger();
   readonly api: ZuulApi;
 
-  constructor(
-    zuul: ZuulDouble,
-    { tenant = 'example', ...options }: Partial<ZuulApiOptions> & { readonly tenant?: string } = {},
-  ) {
+  constructor(zuul: ZuulDouble, options: Partial<ZuulApiOptions> = {}) {
     const { clock, logger } = this;
     this.api = new ZuulApi({
-      apiUrl: `${zuul.url}t/${encodeURIComponent(tenant)}`,
+      apiUrl: zuul.url,
+      tenant: 'example',
       logger,
       clock,
       random: () => 0,

@@ -66,8 +66,9 @@ describe('the API of a tenant', () => {
       const zuul = await startZuul(t, served);
       const { uuid } = zuul.table(tenant ?? (path.startsWith('t/') ? 'my tenant' : 'example')).add();
       const api = new ZuulApi({
-        apiUrl: `${zuul.url}${tenant === undefined ? path : `t/${encodeURIComponent(tenant)}`}`,
+        apiUrl: `${zuul.url}${path}`,
         logger: new RecordingLogger(),
+        ...(tenant !== undefined && { tenant }),
       });
       const builds = await allBuilds(api, QUERY, ON);
       assert.deepEqual(

@@ -93,3 +93,15 @@ test('an endless response is aborted', { timeout: 60_000 }, async (t) => {
   const sent = new ZuulHttp().json('a request', { url: new URL(origin), signal: ON }, String);
   await assert.rejects(sent, zuulFailure('invalid-answer', 'longer than'));
 });
+
+test('a form is not sent to the target of a redirect', async (t) => {
+  const seen: (string | undefined)[] = [];
+  const origin = await listen(t, (request, response) => {
+    seen.push(request.url);
+    response.writeHead(307, { location: '/two' }).end();
+  });
+  const url = new URL(`${origin}/one`);
+  const sent = new ZuulHttp().json('a request', { url, form: { a: 'b' }, signal: ON }, String);
+  await assert.rejects(sent, zuulFailure('redirected', '307'));
+  assert.deepEqual(seen, ['/one']);
+});

@@ -11,7 +11,7 @@ import { ManualClock } from '../api/manual-clock.ts';
 import { zuulFailure } from '../api/zuul-failure.ts';
 
 function credentialsOf(command: readonly string[], clock: Clock = new ManualClock()): ZuulCredentials {
-  const credentials = createCredentials({ 'token-command': command }, clock);
+  const credentials = createCredentials({ 'token-command': command }, { clock });
   assert.ok(credentials !== undefined);
   return credentials;
 }

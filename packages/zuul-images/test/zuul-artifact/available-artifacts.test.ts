@@ -22,6 +22,8 @@ const ZUUL: ZuulSettings = {
   ],
   'poll-interval': 60,
   'require-sha256': false,
+  pause: false,
+  'build-timeout': 60,
   'allowed-hosts': ['127.0.0.1'],
 };
 

@@ -158,7 +158,8 @@ export function idOf({ uuid, end }: BuildRow): string {
 /** Settings of the image that the double's job builds. */
 export function imageOf(zuul: ZuulDouble): ZuulSettings {
   return {
-    'api-url': `${zuul.url}t/example`,
+    'api-url': zuul.url,
+    tenant: 'example',
     project: 'opendev/system-config',
     pipelines: ['periodic', 'post'],
     job: 'build-ubuntu-noble-image',
@@ -169,6 +170,8 @@ export function imageOf(zuul: ZuulDouble): ZuulSettings {
     ],
     'poll-interval': 60,
     'require-sha256': false,
+    pause: false,
+    'build-timeout': 60,
   };
 }
 

@@ -117,20 +117,17 @@ function diskImageCheck(diskimage: DiskImageConfiguration, modules: Modules): Ch
   };
 }
 
-/** Bytes that a build log takes at most, as BuildLog limits it. */
-const MAX_BUILD_LOG = 64 * 2 ** 20;
-
 function roomChecks(
   configuration: Configuration,
   largestImage: Promise<number | undefined>,
 ): readonly Check[] {
-  const { 'images-dir': images, 'build-log-dir': logs = images } = configuration;
+  const { 'images-dir': images, 'build-log-dir': logs = images, buildLogLimit } = configuration;
   return [
     roomCheck('images-dir', async () =>
       checkRoom('images-dir', images, await largestImage, 'the largest image'),
     ),
     roomCheck('build-log-dir', () =>
-      checkRoom('build-log-dir', logs, MAX_BUILD_LOG, 'the longest build log'),
+      checkRoom('build-log-dir', logs, buildLogLimit, 'the longest build log'),
     ),
     roomCheck(tmpdir(), () => checkRoom(tmpdir(), tmpdir(), undefined, '')),
   ];

@@ -27,7 +27,12 @@ import type { Statistics } from './statistics.ts';
 export interface BuildJobContext {
   readonly configuration: Pick<
     Configuration,
-    'build-cache-size' | 'build-environment' | 'build-log-dir' | 'build-log-retention'
+    | 'build-cache-size'
+    | 'build-environment'
+    | 'build-log-dir'
+    | 'buildLogLimit'
+    | 'build-log-retention'
+    | 'largestDisk'
   > & { readonly diskimages: readonly Pick<DiskImageConfiguration, 'name' | 'isImported'>[] };
   readonly repository: ImageRepository;
   readonly running: RunningJobs;
@@ -95,7 +100,7 @@ async function build(
   imageId: string,
   options: Required<OperationOptions>,
 ): Promise<Image> {
-  const { 'build-log-dir': logDirectory } = configuration;
+  const { 'build-log-dir': logDirectory, buildLogLimit, largestDisk } = configuration;
   const { name } = builder.diskimage;
   const { isImported } = configuration.diskimages.find((one) => one.name === name) ?? {};
   const output = logger(`nodepool.image.build.${name}`);
@@ -111,8 +116,10 @@ async function build(
         logger: logger('nodepool.builder.BuildWorker'),
         ...(logDirectory !== undefined && { logDirectory }),
         logRetention: configuration['build-log-retention'],
+        logLimit: buildLogLimit,
         logName: `"nodepool-builder logs ${imageId}"`, // the reader of an error may be on another host
         environment: inheritedEnvironment(process.env, configuration['build-environment']),
+        largestDisk,
         cacheLimit: configuration['build-cache-size'] * 2 ** 30,
         ...(attester && { attester }),
         ...options,

@@ -34,7 +34,10 @@ import type { UploadingJob, Uploads } from './uploads.ts';
 
 /** State that `image-upload` jobs share. */
 export interface UploadJobContext {
-  readonly configuration: Pick<Configuration, 'build-environment' | 'public-variables' | 'compressesQcow2'>;
+  readonly configuration: Pick<
+    Configuration,
+    'build-environment' | 'public-variables' | 'largestDisk' | 'compressesQcow2'
+  >;
   readonly repository: ImageRepository;
   readonly running: RunningJobs;
   readonly providers: Pick<Providers, 'get'>;
@@ -144,13 +147,14 @@ async function upload(
 ): Promise<FinishedUpload> {
   const { repository } = context;
   const attestation = await UploadAttestation.open(context.attestation, configuration, repository);
-  const { compressesQcow2: compress, 'build-environment': variables } = context.configuration;
+  const { largestDisk, compressesQcow2: compress, 'build-environment': variables } = context.configuration;
   const { 'public-variables': publicVariables } = context.configuration;
   const within = timeLimit(configuration.entry['image-upload-timeout'], job.signal);
   let gated: ImageFile | undefined;
   const prepareFile = async (signal: AbortSignal): Promise<ImageFile> => {
     const found = await repository.file(imageId, provider.formats, {
       signal,
+      largestDisk,
       compress,
       onProgress: ({ waiting }) => {
         onProgress({ done: 0, total: 100, ...(waiting !== undefined && { waiting }) });

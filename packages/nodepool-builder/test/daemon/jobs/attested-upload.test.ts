@@ -80,6 +80,7 @@ async function setUp(t: TestContext, formats: readonly ('raw' | 'qcow2')[] = ['r
       uploadLog: () => ({ directory: join(directory, 'logs') }),
       providers: new Map([['fake', { configuration, provider }]]),
       configuration: {
+        largestDisk: 2 ** 30,
         compressesQcow2: false,
         'build-environment': [],
         'public-variables': [],
@@ -101,7 +102,7 @@ async function setUp(t: TestContext, formats: readonly ('raw' | 'qcow2')[] = ['r
       await repository.close();
     }
   };
-  const settings = { attestation: { key: keys.key } };
+  const settings = { attestation: { key: keys.key, 'bill-of-materials': false } };
   return { directory, keys, provider, run, settings };
 }
 
@@ -163,14 +164,17 @@ it('an upload with attestations returns the same result to clients that do not r
 
 it('an upload whose key cannot sign sends nothing', async (t) => {
   const { provider, run } = await setUp(t);
-  const attestation = { 'sign-command': ['false'], 'public-key': '' };
+  const attestation = { 'sign-command': ['false'], 'public-key': '', 'bill-of-materials': false };
   const { publicKey } = await writeKeys(temporaryDirectory(t));
   const settings = { attestation: { ...attestation, 'public-key': publicKey } };
   await assert.rejects(
     run(settings),
     /the upload cannot be attested: the sign-command "false" exited with 1/,
   );
-  await assert.rejects(run({ attestation: { key: '/nonexistent' } }), /"\/nonexistent"/);
+  await assert.rejects(
+    run({ attestation: { key: '/nonexistent', 'bill-of-materials': false } }),
+    /"\/nonexistent"/,
+  );
   assert.equal(provider.requests.length, 0);
 });
 
@@ -185,7 +189,7 @@ it('an upload that cannot be attested afterwards is discarded', async (t) => {
       `openssl pkeyutl -sign -rawin -inkey ${keys.key} -in $T\n`,
   );
   chmodSync(command, 0o755);
-  const attestation = { 'sign-command': [command], 'public-key': keys.publicKey };
+  const attestation = { 'sign-command': [command], 'public-key': keys.publicKey, 'bill-of-materials': false };
   await assert.rejects(run({ attestation }), (error: JobFailure) => {
     assert.match(error.message, /the upload could not be attested: the sign-command ".*" exited with 3/);
     assert.match(error.message, /the image was deleted from fake/);
@@ -202,7 +206,7 @@ it('an attested image is uploaded where an attestation is required', async (t) =
   await run({ 'require-attestation': required });
   assert.equal(provider.requests.length, 1);
   // The own key by default.
-  await run({ attestation: { key: keys.key }, 'require-attestation': {} });
+  await run({ attestation: { key: keys.key, 'bill-of-materials': false }, 'require-attestation': {} });
   assert.equal(provider.requests.length, 2);
 });
 

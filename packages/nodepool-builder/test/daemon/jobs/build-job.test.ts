@@ -37,6 +37,8 @@ function contextOf(
     builder: () => builder,
     configuration: {
       'build-log-retention': 7,
+      buildLogLimit: 1024 * 1024,
+      largestDisk: 2 ** 30,
       'build-environment': [],
       'build-cache-size': 0,
       diskimages: [{ name: 'noble', isImported }],

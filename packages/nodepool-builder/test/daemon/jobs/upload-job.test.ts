@@ -44,6 +44,7 @@ async function setUp(
     uploadLog: () => ({ directory: join(directory, 'logs') }),
     providers: new Map([['fake', { configuration, provider }]]),
     configuration: {
+      largestDisk: 2 ** 30,
       compressesQcow2: false,
       'build-environment': [],
       'public-variables': [],
@@ -127,10 +128,10 @@ it('a conversion counts towards image-upload-timeout', async (t) => {
 
 it('a small file with a large disk is not converted', async (t) => {
   const directory = temporaryDirectory(t);
-  execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', join(directory, '1.qcow2'), '2T']);
+  execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', join(directory, '1.qcow2'), '400G']);
   const provider = new FakeImageProvider({ formats: ['raw'] });
   const context = await setUp(t, directory, { provider });
-  await assert.rejects(runUploadJob(context, UPLOAD), /has 2048 GiB, more than 1024; make it smaller/);
+  await assert.rejects(runUploadJob(context, UPLOAD), /has 400 GiB, more than 1; .*virtual-size-limit/);
 });
 
 it('an upload job cannot forge or flood the log', async (t) => {
