@@ -197,7 +197,7 @@ test('the error for a registry that rejects each page is the first one, without 
     answer.writeHead(413).end(JSON.stringify({ errors: [{ code: 'TOO_MANY_TAGS_REQUESTED', message }] }));
   });
   await assert.rejects(registry.tags(SIGNAL), {
-    code: 'bad-request',
+    code: 'too-large',
     message: 'provider ci: GET tags: requested limit is too high (TOO_MANY_TAGS_REQUESTED)',
   });
   assert.deepEqual(requests, [
