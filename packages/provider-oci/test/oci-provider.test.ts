@@ -210,7 +210,7 @@ test('the registry diagnosis reports what is missing', async (t) => {
   await writeAuthFile(directory, 'another.example.com');
   assert.match(
     (await states())[0] ?? '',
-    /^problem: provider ci: the registry requires a name and a password/,
+    /^problem: provider ci: the registry requires a user name and a password/,
   );
   await registry.kill();
   assert.match((await states())[0] ?? '', /^problem: provider ci: GET tags: no response .*ECONNREFUSED/);

@@ -59,7 +59,7 @@ describe('an image after a PUT', () => {
   test('an image that is not active after a PUT fails after the timeout', async (t) => {
     await assert.rejects(
       wait(t, { arrival: 'file', statuses: ['saving'], timeout: 0.5 }),
-      failsWith('image-timeout', 'i1 is saving and not active after 0.5 s', 'raise image-upload-timeout'),
+      failsWith('image-timeout', 'i1 is saving and not active after 0.5 s', 'increase image-upload-timeout'),
     );
   });
 });
