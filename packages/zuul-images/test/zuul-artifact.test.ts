@@ -146,7 +146,7 @@ describe('the image of a Zuul job', () => {
     const { repository } = site.repository;
     await assert.rejects(
       site.builder({ formats: ['tar'] }).build({ imageId: 'noble-1', repository }),
-      withCode('format-unavailable', /returned the image as qcow2, and tar cannot be made/),
+      withCode('format-unavailable', /returned the image as qcow2, from which tar cannot be made/),
     );
   });
 });

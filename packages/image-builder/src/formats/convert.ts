@@ -110,7 +110,7 @@ export async function checkDiskSize(
   const [disk, limit] = [size, largestDisk].map((bytes) => Math.ceil(bytes / GIBIBYTE));
   throw new ImageError(
     'image-too-large',
-    `the disk in "${source.path}" has ${disk} GiB, more than ${limit}; make it smaller`,
+    `the disk in "${source.path}" has ${disk} GiB, more than ${limit}; make it smaller, or raise virtual-size-limit`,
   );
 }
 

@@ -24,7 +24,7 @@ describe('init', () => {
     await writeFile(file, 'mine');
     const { code, stderr } = await runInProcess('init', '--output', file);
     assert.equal(code, 4);
-    assert.match(stderr, /exists; name another file with --output/);
+    assert.match(stderr, /exists, and is not overwritten; name another file with --output/);
     assert.equal(await readFile(file, 'utf8'), 'mine');
   });
 

@@ -148,6 +148,6 @@ export async function checkFreeSpace(path: string, needed: number): Promise<void
 export function tooLarge(name: string, limit: number): ImageError {
   return new ImageError(
     'artifact-too-large',
-    `${name} has more than ${limit} bytes when it is unpacked; make the image smaller`,
+    `${name} has more than ${limit} bytes when it is unpacked; make the image smaller, or raise virtual-size-limit`,
   );
 }

@@ -83,7 +83,7 @@ test('a lost connection to a server without ranges starts the download over', as
   const fixture = await DownloadFixture.create(t);
   await fixture.download(`${server.url}/image.raw`);
   assert.ok((await readFile(fixture.destination)).equals(content));
-  assert.match(fixture.logger.lines.join('\n'), /warn .*image\.raw.*next attempt/);
+  assert.match(fixture.logger.lines.join('\n'), /warn .*image\.raw.*retrying in/);
 });
 
 test('an object whose size is unknown is fetched to its end', async (t) => {
