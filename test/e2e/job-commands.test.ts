@@ -149,7 +149,7 @@ describe('job commands with a directory', () => {
     const named = [...provider, '--name', 'debian'];
     const cases: readonly (readonly [args: readonly string[], message: RegExp])[] = [
       [['upload', 'image', ...provider, '--name', 'debian'], /name of image does not show its format/],
-      [['upload', '/no/i.tar', ...provider, '--name', 'debian'], /takes qcow2, and .* is tar/],
+      [['upload', '/no/i.tar', ...provider, '--name', 'debian'], /needs qcow2, and .* is tar/],
       [['upload', random, ...named, '--format', 'qcow2'], /random" is not a qcow2 image: it has no header/],
       [['upload', random, ...named, '--format', 'qcow2', '--dry-run'], /random" is not a qcow2 image/],
       [['upload', random, ...named, '--format', 'vmdk'], /random" is not a vmdk image: it has no header/],

@@ -77,7 +77,15 @@ export class CloudError extends Error {
     this.retryAfter = retryAfter;
     this.retriable = retriable;
   }
+
+  /** Whether the cloud does not offer the service or function, at least not to this user. */
+  get refused(): boolean {
+    return this.code === 'no-such-service' || REFUSALS.includes(this.status);
+  }
 }
+
+/** HTTP statuses of a request that a cloud does not support or permit. */
+const REFUSALS: readonly unknown[] = [401, 403, 404, 405, 410, 501];
 
 /**
  * Creates an error with a message of its parts.

@@ -86,7 +86,7 @@ describe('an upload by glance-direct', () => {
       provider.upload(await uploadRequest(t)),
       failsWith(
         'invalid-settings',
-        'does not offer image-import glance-direct, but web-download, copy-image',
+        'does not offer image-import glance-direct, only web-download, copy-image',
       ),
     );
     assert.ok(glance.requests.every(({ method }) => method === 'GET'));

@@ -54,7 +54,7 @@ export class NetworkApi {
     try {
       return await this.#list('floatingips', query, signal);
     } catch (error) {
-      if (error instanceof CloudError && isRefused(error)) return [];
+      if (error instanceof CloudError && error.refused) return [];
       throw error;
     }
   }
@@ -72,12 +72,4 @@ export class NetworkApi {
     const list = { path: `/${name}`, name, query, reader: RESOURCE_READER, signal };
     return await listResources(this.#client, list);
   }
-}
-
-/** HTTP statuses of a request that the cloud does not support or permit. */
-const REFUSALS: readonly unknown[] = [401, 403, 404, 405, 410, 501];
-
-/** Whether the cloud does not offer the service or function, at least not to this user. */
-function isRefused({ code, status }: CloudError): boolean {
-  return code === 'no-such-service' || REFUSALS.includes(status);
 }
