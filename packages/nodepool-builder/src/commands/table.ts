@@ -15,6 +15,8 @@ export interface Column {
   readonly format?: (value: string, record: ShownRecord) => string;
   /** Text for null or an empty value. Default: `-` */
   readonly empty?: string;
+  /** Formats the value in fewer characters if the table is too wide. */
+  readonly shorten?: (value: string, record: ShownRecord) => string;
   /**
    * If the table is too wide, the last `words` column wraps. If that is not enough, long columns go below the rows, the
    * last ones first.
@@ -74,13 +76,14 @@ export async function textTable(
   );
   const whole = await layOut(records, columns);
   if (widthOf(whole) <= width) return whole;
-  let text = whole;
-  const words = columns.findLastIndex(({ long }) => long === 'words');
+  const short = columns.map((column) => (column.shorten ? { ...column, format: column.shorten } : column));
+  let text = await layOut(records, short);
+  const words = short.findLastIndex(({ long }) => long === 'words');
   if (words !== -1 && widthOf(text) > width) {
-    const rest = width - widthOf(await layOut(records, columns.toSpliced(words, 1))) - GAP;
+    const rest = width - widthOf(await layOut(records, short.toSpliced(words, 1))) - GAP;
     // No word is broken, such as a path.
-    if (rest >= Math.max(NARROWEST, longestWord(records, columns[words]))) {
-      return await layOut(records, columns, { [words]: { width: rest, wrapWord: true } });
+    if (rest >= Math.max(NARROWEST, longestWord(records, short[words]))) {
+      return await layOut(records, short, { [words]: { width: rest, wrapWord: true } });
     }
   }
   const below: Column[] = [];
@@ -89,7 +92,7 @@ export async function textTable(
     below.unshift(column);
     text = await layOut(
       records.map(withoutLineBreaks),
-      columns.filter(({ heading }) => below.every((one) => one.heading !== heading)),
+      short.filter(({ heading }) => below.every((one) => one.heading !== heading)),
     );
   }
   const [heading = '', ...rows] = text.split('\n');
@@ -184,8 +187,15 @@ export const PROVIDER_COLUMN: Column = {
     name === diskimage ? provider : `${provider}/${String(name)}`,
 };
 
-/** A column with an external-id, which people copy: it is never cut. */
-export const EXTERNAL_ID: Column = { heading: 'EXTERNAL-ID', long: 'id' };
+/**
+ * A column with an external-id. A wide table shortens it to `docs-….qcow2`, because another column has the image's id.
+ */
+export const EXTERNAL_ID: Column = {
+  heading: 'EXTERNAL-ID',
+  shorten: (externalId, { 'image-id': imageId }) =>
+    typeof imageId === 'string' && imageId !== '' ? externalId.replace(imageId, '…') : externalId,
+  long: 'id',
+};
 
 /** Formats an ISO 8601 time as local time, to the minute: `2026-05-01 14:02`. Other text is unchanged. */
 export function formatTime(time: string): string {
