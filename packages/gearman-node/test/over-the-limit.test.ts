@@ -51,7 +51,11 @@ async function limited(t: TestContext, limits: Limits, handler: JobHandler = ({ 
   };
 }
 
-const tooLarge = { code: 'packet-too-large', retriable: false, message: /limit of 10000; raise maxPacketSize/ };
+const tooLarge = {
+  code: 'packet-too-large',
+  retriable: false,
+  message: /limit of 10000; raise maxPacketSize/,
+};
 const exception = { code: 'job-exception', retriable: false, message: /limit of 10000; raise maxPacketSize/ };
 
 test('a client rejects a payload over the limit at the call', async (t) => {
