@@ -69,12 +69,16 @@ test('the command convert rejects what a builder rejects, and leaves nothing', a
   const path = (name: string): string => join(directory, name);
   await qemuImg('create', '-q', '-f', 'qcow2', path('disk.qcow2'), '2G');
   await qemuImg('create', '-q', '-f', 'qcow2', '-b', path('disk.qcow2'), '-F', 'qcow2', path('backed.qcow2'));
-  await qemuImg('create', '-q', '-f', 'qcow2', path('large.qcow2'), '2T');
-  await writeFile(path('nodepool.yaml'), 'images-dir: images\n');
+  const config = path('nodepool.yaml');
+  await writeFile(config, 'images-dir: images\nvirtual-size-limit: 1\n');
   const before = await readdir(directory);
   const refusals: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
     [[path('disk.qcow2'), '--format', 'qcow2'], 2, /is already qcow2; choose another --format/],
-    [[path('large.qcow2'), '--format', 'raw'], 1, /has 2048 GiB, more than 1024; make it smaller/],
+    [
+      [path('disk.qcow2'), '--format', 'raw', '-c', config],
+      1,
+      /has 2 GiB, more than 1; .* virtual-size-limit/,
+    ],
     [[path('backed.qcow2'), '--format', 'raw'], 1, /names another file, ".*disk\.qcow2"/],
     [
       [path('debian.raw'), '--source-format', 'vmdk', '--format', 'qcow2'],

@@ -23,7 +23,7 @@ export interface BuildJob extends OperationOptions {
   readonly logName?: string;
   /** Called with each line of the build's log. */
   readonly onLine?: (line: string) => void;
-  /** Limit of the size of a converted disk, in bytes. Default 1 TiB. */
+  /** Maximum virtual size of a converted disk, in bytes. Default 256 GiB. */
   readonly largestDisk?: number;
   /** Maximum size of {@link BuildContext.cacheDirectory} in bytes. Default 0, which disables it. */
   readonly cacheLimit?: number;
@@ -86,7 +86,7 @@ export interface BuildContext {
 
 /** A build context with members that only the builders of this repository use. Every build has one. */
 export interface FullBuildContext extends BuildContext {
-  /** Limit of the size of a converted disk, in bytes; undefined for the default of 1 TiB. */
+  /** Maximum virtual size of a converted disk, in bytes. Undefined means the default of 256 GiB. */
   readonly largestDisk?: number | undefined;
   /** The build's log: its path, its masking of secrets, and a `write` whose promise applies back-pressure. */
   readonly buildLog: Pick<BuildLog, 'path' | 'name' | 'mask' | 'write'>;

@@ -22,7 +22,7 @@ const CONVERSION_LIMIT = 4 * 3600;
 const GIBIBYTE = 2 ** 30;
 
 /** Default maximum virtual size of a disk, in bytes. */
-export const DEFAULT_LARGEST_DISK: number = 1024 * GIBIBYTE;
+export const DEFAULT_LARGEST_DISK: number = 256 * GIBIBYTE;
 
 const PROGRESS = /\((\d+(?:\.\d+)?)\/100%\)/;
 
@@ -43,7 +43,10 @@ export function conversionSource<File extends Pick<ImageFile, 'format'>>(
 
 /** Settings of {@link convertImage}. */
 export interface ConversionOptions extends OperationOptions {
-  /** The largest disk in bytes, as a guest sees it: a file of some kilobytes can stand for terabytes. Default 1 TiB. */
+  /**
+   * Maximum virtual size of the disk in bytes, because a file of a few kilobytes can represent terabytes. Default 256
+   * GiB.
+   */
   readonly largestDisk?: number | undefined;
   /**
    * Space of the target's file system, shared by concurrent operations, for which this waits. Default: no other

@@ -45,7 +45,7 @@ export interface CaptureRequest {
 
 /** Settings of {@link CapturedImage.save}. */
 export interface SaveOptions extends OperationOptions {
-  /** Limit of the size of a converted disk, in bytes. Default 1 TiB. */
+  /** Maximum virtual size of a converted disk, in bytes. Default 256 GiB. */
   readonly largestDisk?: number | undefined;
 }
 
@@ -110,13 +110,13 @@ export interface Instance {
    * Powers the instance off like the power button and waits until it is off. Only the signal limits the time. Succeeds
    * if the instance is already off.
    *
-   * @throws ImageError `instance-failed` if it ends otherwise
+   * @throws ImageError `instance-failed` if it ends in another way
    */
   stop(options?: OperationOptions): Promise<void>;
   /**
    * Waits until the system powers itself off.
    *
-   * @throws ImageError `instance-failed` if it ends otherwise
+   * @throws ImageError `instance-failed` if it ends in another way
    */
   waitStopped(options?: OperationOptions): Promise<void>;
   /**

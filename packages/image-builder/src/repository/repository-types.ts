@@ -36,7 +36,7 @@ export interface BuildSite extends Required<OperationOptions> {
 
 /** Settings of `ImageRepository.file`. */
 export interface FileOptions extends OperationOptions {
-  /** Limit of the size of a disk that is converted, in bytes; default 1 TiB. */
+  /** Maximum virtual size of a disk to convert, in bytes; default 256 GiB. */
   readonly largestDisk?: number;
   /** Whether to compress conversions to formats that support it. Default false. */
   readonly compress?: boolean | undefined;

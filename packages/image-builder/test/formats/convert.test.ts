@@ -224,12 +224,18 @@ test('a disk for Azure is a fixed VHD of whole mebibytes with the same content',
 test('a disk above the size limit is not converted, however small its file is', async (t) => {
   const { directory } = await setUp(t);
   const path = join(directory, 'large.qcow2');
-  execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', path, '2T']);
+  execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', path, '400G']);
   const target = join(directory, 'image.raw');
   await assert.rejects(
     convertImage({ format: 'qcow2', path }, 'raw', target),
-    withCode('image-too-large', /the disk in ".*large\.qcow2" has 2048 GiB, more than 1024; make it smaller/),
+    withCode(
+      'image-too-large',
+      /the disk in ".*large\.qcow2" has 400 GiB, more than 256; .*virtual-size-limit/,
+    ),
   );
+  await convertImage({ format: 'qcow2', path }, 'vdi', join(directory, 'image.vdi'), {
+    largestDisk: 2 ** 40,
+  });
 });
 
 for (const command of ['info', 'measure', 'check', 'convert']) {

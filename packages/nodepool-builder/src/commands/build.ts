@@ -155,6 +155,7 @@ async function build(
     });
   }
   const withDisplay = json || verbose ? withoutProgress : withProgress;
+  const { largestDisk } = configuration;
   const attestation = new SiteAttestation(configuration, STANDARD_ERROR_LOGGER);
   const attester = await attestation.attester();
   await attester?.check();
@@ -174,7 +175,9 @@ async function build(
         repository,
         logDirectory: output,
         logRetention: Number.MAX_SAFE_INTEGER,
+        logLimit: configuration.buildLogLimit,
         environment: inheritedEnvironment(process.env, configuration['build-environment']),
+        largestDisk,
         signal,
         onProgress,
         ...(attester && { attester }),
@@ -187,7 +190,7 @@ async function build(
     for (const format of wanted) {
       const withConversion = made.includes(format) ? withoutProgress : withDisplay;
       const file = await withConversion(`conversion to ${format}`, (onProgress) =>
-        repository.file(imageId, [format], { signal, onProgress, attester }),
+        repository.file(imageId, [format], { largestDisk, signal, onProgress, attester }),
       );
       files.push(file);
     }

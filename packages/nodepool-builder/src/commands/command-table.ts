@@ -122,7 +122,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       },
       {
         summaries: { 'convert <file>': 'convert an image file to another format' },
-        load: async () => (await import('./convert.ts')).registerConvert,
+        load: async () => withModules((await import('./convert.ts')).registerConvert),
       },
       {
         summaries: { 'upload <file>': 'upload an image file' },

@@ -8,6 +8,7 @@ import {
   unlessMissing,
 } from '@nodepool-builder/image-builder/module-kit';
 import { type Command, Option } from 'commander';
+import type { Modules } from '../configuration/modules.ts';
 import { CommandError, type JsonOptions, printResult, usageError } from '../terms/command-error.ts';
 import { recordSchema } from '../terms/record-schema.ts';
 import {
@@ -20,26 +21,28 @@ import {
   withConvertedFile,
   writeChecksumFiles,
 } from './image-file.ts';
+import { loadOptionalConfiguration, optionalConfigOption } from './job-provider.ts';
 import { exampleOf, jsonFileOption } from './options.ts';
 import { withoutProgress, withProgress } from './progress.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 interface ConvertOptions extends JsonOptions {
+  readonly config?: string;
   readonly format: ImageFormat;
   readonly sourceFormat?: ImageFormat;
   readonly output?: string;
 }
 
 /** `convert FILE --format F`: prints the path of the new file. */
-export function registerConvert(program: Command): void {
+export function registerConvert(program: Command, modules: Modules): void {
   program
     .command('convert')
     .description(
       'Converts an image file, and prints the path of the new file. The file appears once it is complete and checked; ' +
         'an existing file is replaced. Its digests are written to FILE.md5 and FILE.sha256. As in a builder, the ' +
         'image must be in the format of its extension or --source-format, must not refer to other files, such as a ' +
-        'backing file, and its disk must not exceed 1 TiB. ' +
-        '"upload" converts by itself if the provider needs another format. SIGTERM and SIGINT stop it.',
+        'backing file, and its disk must not exceed virtual-size-limit of the configuration file, 256 GiB by ' +
+        'default. "upload" converts by itself if the provider needs another format. SIGTERM and SIGINT stop it.',
     )
     .argument('<file>', 'the image')
     .addOption(
@@ -53,10 +56,11 @@ export function registerConvert(program: Command): void {
       ),
     )
     .option('--output <path>', 'the new file, or a directory for it (default: next to the image)')
+    .addOption(optionalConfigOption())
     .option('--json', 'print JSON: path, format, size and digests of the new file, and the image')
     .addOption(jsonFileOption())
     .addHelpText('after', exampleOf('convert debian.raw --format qcow2 --output images/debian.qcow2'))
-    .action((file: string, options: ConvertOptions) => convert(file, options));
+    .action((file: string, options: ConvertOptions) => convert(file, options, modules));
 }
 
 /** Schema of `convert --json`: the new file. */
@@ -68,14 +72,19 @@ export const CONVERTED_FILE = recordSchema({
   },
 });
 
-async function convert(file: string, options: ConvertOptions): Promise<void> {
-  const { format, sourceFormat, output, json } = options;
+async function convert(file: string, options: ConvertOptions, modules: Modules): Promise<void> {
+  const { config, format, sourceFormat, output, json } = options;
   const source = await sourceFile(file, '--source-format', sourceFormat);
   const { path } = source;
   const target = await targetOf(path, format, output);
   refuseConversion(source, format, target);
   const { size } = await inspectFile(source);
-  const settings = { directory: dirname(target), withProgress: json ? withoutProgress : withProgress };
+  const largestDisk = (await loadOptionalConfiguration(config, modules))?.largestDisk;
+  const settings = {
+    directory: dirname(target),
+    largestDisk,
+    withProgress: json ? withoutProgress : withProgress,
+  };
   const converted = await untilStopSignal((signal) =>
     withConvertedFile(source, format, settings, signal, async (made) => {
       await syncToDisk(made.path); // a power failure must not leave an empty file

@@ -44,6 +44,8 @@ export const FILE_PROPERTIES = {
 export interface ConversionSettings {
   /** Directory for the converted file. */
   readonly directory: string;
+  /** Maximum virtual size of a disk to convert, in bytes. Default 256 GiB. */
+  readonly largestDisk: number | undefined;
   /** Whether to compress qcow2. Default false. */
   readonly compress?: boolean;
   readonly withProgress: WithProgress;
@@ -99,7 +101,7 @@ export async function makeTemporaryDirectory(parent: string, prefix: string): Pr
 export async function withConvertedFile<T>(
   source: SourceFile,
   format: ImageFormat,
-  { directory, compress, withProgress }: ConversionSettings,
+  { directory, largestDisk, compress, withProgress }: ConversionSettings,
   signal: AbortSignal,
   use: (file: ImageFile & { readonly checksums: Checksums }) => Promise<T>,
 ): Promise<T> {
@@ -111,6 +113,7 @@ export async function withConvertedFile<T>(
       convertImage(source, format, path, {
         signal,
         onProgress: (progress) => onProgress({ ...progress, size: sourceSize }),
+        largestDisk,
         compress,
       }),
     );

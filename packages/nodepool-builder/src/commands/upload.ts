@@ -52,7 +52,8 @@ export function registerUpload(program: Command, modules: Modules): void {
         'builder upload an image. Jobs that upload the same file, one after the other or at the same time, share one ' +
         'image: each prints the same external-id. (In a cloud that imports by tasks, with image_api_use_tasks, they ' +
         'must not run at the same time.) If the provider needs another format, the file is converted; its disk must ' +
-        'not exceed 1 TiB. Attestations that require-attestation of the configuration file wants are read from ID.d beside ID.FORMAT, as the command build makes them. SIGTERM and SIGINT stop the ' +
+        'not exceed virtual-size-limit of the configuration file, 256 GiB by default. Attestations that its require-attestation ' +
+        'requires are read from ID.d next to ID.FORMAT, as the command build makes them. SIGTERM and SIGINT stop the ' +
         'upload and remove what it began.',
     )
     .argument('<file>', 'the image')
@@ -97,13 +98,14 @@ async function runUpload(file: string, options: UploadOptions, modules: Modules)
   const uploaded = await withProvider(
     options,
     modules,
-    async ({ configuration, provider, attestation, signal }) => {
+    async ({ configuration, provider, largestDisk, attestation, signal }) => {
       const required = attestation?.requiredBy(configuration.entry);
       if (attestation !== undefined && required !== undefined) {
         await checkFile(attestation, required, source.path, provider.name, signal);
       }
       const settings = {
         directory: temporaryDirectory ?? dirname(source.path),
+        largestDisk,
         compress: configuration.entry['compress-qcow2'],
         withProgress: json || !process.stderr.isTTY ? withoutProgress : withProgress,
       };

@@ -299,6 +299,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       uploadLog: () => ({
         directory: this.#logDirectory,
         retention: this.#configuration['build-log-retention'],
+        limit: this.#configuration.buildLogLimit,
       }),
       configuration: this.#configuration,
       logger: this.#options.logger,

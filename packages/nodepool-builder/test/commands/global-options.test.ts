@@ -106,11 +106,11 @@ describe('an option before a command', () => {
     assert.match(await usageError(['-c', 'a.yaml', 'rebuidl', 'debian']), /rebuidl|too many arguments/);
   });
 
-  it('every command but gearmand, init, convert, completion and complete takes -c', () => {
+  it('every command but gearmand, init, completion and complete takes -c', () => {
     const without = commands.filter((command) => !command.options.some(({ short }) => short === '-c'));
     assert.deepEqual(
       without.map((command) => command.name()),
-      ['gearmand', 'init', 'convert', 'completion', 'complete'],
+      ['gearmand', 'init', 'completion', 'complete'],
     );
   });
 });

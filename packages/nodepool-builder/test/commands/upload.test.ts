@@ -1,7 +1,6 @@
 // Not a unit test: it starts qemu-img.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { ImageError, type ImageProvider } from '@nodepool-builder/image-builder';
@@ -13,19 +12,27 @@ import { uploadFile } from '../../src/commands/upload.ts';
 
 it('a file is not converted if its disk exceeds the size limit', async (t) => {
   const directory = temporaryDirectory(t);
-  const path = join(directory, 'image.qcow2');
-  execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', path, '2T']);
+  const path = join(directory, 'image.raw');
+  await writeFile(path, 'disk');
+  await truncate(path, 2 ** 21);
   const provider = {
     name: 'ci',
-    formats: ['raw'],
+    formats: ['qcow2'],
     list: () => Promise.resolve([]),
     upload: () => Promise.resolve({ externalId: 'there' }),
   } as Partial<ImageProvider> as ImageProvider;
-  const upload = { path, format: 'qcow2', name: 'debian', metadata: {}, dryRun: false } as const;
+  const upload = { path, format: 'raw', name: 'debian', metadata: {}, dryRun: false } as const;
+  const run = async (largestDisk: number): Promise<unknown> =>
+    await uploadFile(
+      provider,
+      { ...upload, directory, largestDisk, withProgress: withoutProgress },
+      t.signal,
+    );
   await assert.rejects(
-    uploadFile(provider, { ...upload, directory, withProgress: withoutProgress }, t.signal),
+    run(2 ** 20),
     (error) => error instanceof ImageError && error.code === 'image-too-large',
   );
+  await run(2 ** 21);
 });
 
 it('a file without the attestations that the configuration requires is rejected and not uploaded', async (t) => {

@@ -30,7 +30,7 @@ export interface FetchOptions extends OperationOptions {
   readonly logger: Logger;
   readonly reserve: NonNullable<DownloadOptions['reserve']>;
   readonly signal: AbortSignal;
-  /** Size limit of a disk in bytes, as a guest sees it. Default 1 TiB. */
+  /** Maximum virtual size of a disk in bytes. Default 256 GiB. */
   readonly largestDisk: number | undefined;
 }
 
