@@ -59,7 +59,7 @@ export class HttpClient {
     signal?.throwIfAborted();
     const { method = form === undefined ? 'GET' : 'POST' } = request;
     const { timeout, longestBody } = this.#options;
-    const { default: got } = await import('got'); // imported on demand, because many commands send no request
+    const { default: got, TimeoutError } = await import('got'); // imported on demand, because many commands send no request
     const meter = responseMeter(url.host, longestBody);
     const tooLong = new AbortController();
     let status: number | undefined;
@@ -91,7 +91,7 @@ export class HttpClient {
       return { status: answer.statusCode, headers: answer.headers, body: answer.body };
     } catch (error) {
       signal?.throwIfAborted();
-      if (error instanceof Error && error.name === 'TimeoutError') {
+      if (error instanceof TimeoutError) {
         const reason = `${url.host} sent no complete response within ${timeout} s`;
         throw new NetworkFailure('no-answer', reason);
       }
