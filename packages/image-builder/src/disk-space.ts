@@ -102,9 +102,9 @@ export class Reservation {
 }
 
 /**
- * Free space of one file system, which concurrent operations reserve before they write. A request that does not fit waits
- * until others end; if their end cannot help, it fails at once. Requests are granted in their order. Reservations are kept
- * in memory: none outlives the process.
+ * Free space of one file system, which concurrent operations reserve before they write. Requests are granted in their
+ * order. A request that does not fit waits until others end, or fails once it is first if their end cannot help.
+ * Reservations are kept in memory, so none outlives the process.
  */
 export class DiskSpaceGuard {
   readonly #reservations = new Set<Reservation>();
@@ -181,7 +181,7 @@ export class DiskSpaceGuard {
     if (this.#queue.size > 1) tell();
     const turn = this.#turns.run(async () => {
       for (;;) {
-        const changed = this.#changed.promise; // also if it is during the measurement
+        const changed = this.#changed.promise; // taken first, because space may be freed during the measurement
         if (await this.#grant(reservation, request, signal)) return;
         tell();
         const timer = setTimeout(() => this.#wake(), LOOK_INTERVAL);

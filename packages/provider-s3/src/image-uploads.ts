@@ -9,7 +9,7 @@ import {
 } from '@nodepool-builder/image-builder/module-kit';
 import { KeptAttestations } from './attestations.ts';
 import { BucketRecords, type UploadRecord } from './bucket-records.ts';
-import { notOurs } from './latest-pointers.ts';
+import { foreignObject } from './latest-pointers.ts';
 import {
   abortMultiparts,
   hasFile,
@@ -72,7 +72,7 @@ export class ImageUploads {
     const object = await this.#store.head(key, signal);
     if (object !== undefined && isMadeBy(uploadId, object)) await this.#store.remove(key, signal);
     else if (object !== undefined) {
-      this.#logger.warn(`provider ${this.#entry.name}: ${notOurs(this.#store.bucket, key).message}`);
+      this.#logger.warn(`provider ${this.#entry.name}: ${foreignObject(this.#store.bucket, key).message}`);
     }
     await this.attestations.remove(externalId, signal);
   }
@@ -141,11 +141,11 @@ export class ImageUploads {
     const { uploadId, file, shared = false } = request;
     const { key, signal } = upload;
     const object = await this.#store.head(key, signal);
-    if (object !== undefined && !isMadeBy(uploadId, object)) throw notOurs(this.#store.bucket, key);
+    if (object !== undefined && !isMadeBy(uploadId, object)) throw foreignObject(this.#store.bucket, key);
     const manifestKey = this.#keys.manifest(externalId);
     if ((await this.#store.head(manifestKey, signal)) !== undefined) {
       if ((await this.#images.manifest(externalId, signal)) === undefined)
-        throw notOurs(this.#store.bucket, manifestKey);
+        throw foreignObject(this.#store.bucket, manifestKey);
       // The object is missing or its size differs. An image must never have another file's manifest.
       await this.#store.remove(manifestKey, signal);
     }

@@ -52,12 +52,12 @@ export class LatestPointers {
     const key = this.#keys.latest(imageName, format);
     const text = await this.#store.read(key, signal);
     if (text === undefined || /^\{\s*"external-id":/.test(text)) return text;
-    throw notOurs(this.#store.bucket, key);
+    throw foreignObject(this.#store.bucket, key);
   }
 }
 
 /** Creates the error about a foreign object. */
-export function notOurs(bucket: string, key: string): ImageError {
+export function foreignObject(bucket: string, key: string): ImageError {
   return new ImageError(
     'provider-refused',
     `${bucket}/${key} was not created by nodepool-builder, and remains unchanged; move it, or rename the image under providers[].images`,

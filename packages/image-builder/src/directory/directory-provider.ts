@@ -71,16 +71,15 @@ export interface DirectoryProviderOptions {
  */
 export class DirectoryProvider extends CloudImages<CloudEntry, Entry | undefined> {
   readonly #directory: string;
-  readonly #options: DirectoryProviderOptions;
+  readonly #logger: DirectoryProviderOptions['logger'];
   readonly #latest: LatestLinks;
   /** Held while a manifest is changed. */
   readonly #manifests = new Mutex();
 
-  constructor(options: DirectoryProviderOptions) {
-    const { name, directory, formats = ['qcow2'], bandwidthLimit } = options;
+  constructor({ name, directory, formats = ['qcow2'], bandwidthLimit, logger }: DirectoryProviderOptions) {
     super({ entry: { name, 'bandwidth-limit': bandwidthLimit }, formats });
     this.#directory = directory;
-    this.#options = options;
+    this.#logger = logger;
     this.#latest = new LatestLinks(directory, (message) => this.#warn(message));
   }
 
@@ -252,7 +251,7 @@ export class DirectoryProvider extends CloudImages<CloudEntry, Entry | undefined
   }
 
   #warn(message: string): void {
-    this.#options.logger?.warn(`provider ${this.name}: ${message}`);
+    this.#logger?.warn(`provider ${this.name}: ${message}`);
   }
 
   /** Errors of the file system get a remedy, and name the provider. */
