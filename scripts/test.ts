@@ -71,9 +71,15 @@ const statuses = await Promise.all([
   runTests(unitTests, parts.length === 0 ? 'dot' : 'spec', otherTests.length === 0 ? 'inherit' : 'pipe', [
     '--experimental-test-isolation=none',
     `--import=${join(root, 'scripts/no-programs.ts')}`,
+    // Limit for a test. Only a hang reaches it; the other output is not shown until then.
+    '--test-timeout=120000',
   ]),
   // One more than cores: tests wait for other programs for part of their time.
-  runTests(otherTests, 'spec', 'inherit', [`--test-concurrency=${availableParallelism() + 1}`]),
+  runTests(otherTests, 'spec', 'inherit', [
+    `--test-concurrency=${availableParallelism() + 1}`,
+    // Limit for a test, and for a whole file. Only a hang reaches it.
+    '--test-timeout=1800000',
+  ]),
 ]);
 await openStackHost?.close();
 await rm(home, { recursive: true, force: true });
@@ -95,8 +101,6 @@ async function runTests(
       '--test',
       `--import=${join(root, 'test/fixtures/end-with-tests.ts')}`,
       ...nodeOptions,
-      // Limit for a test, and for a whole file. Only a hang reaches it.
-      '--test-timeout=1800000',
       `--test-reporter=${reporter}`,
       '--test-reporter-destination=stdout',
       `--test-reporter=${join(import.meta.dirname, 'refuse-skipped.ts')}`,
