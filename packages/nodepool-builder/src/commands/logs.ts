@@ -1,9 +1,8 @@
 import { once } from 'node:events';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
-import type { Upload } from '@nodepool-builder/image-manager';
+import type { StateStore } from '@nodepool-builder/image-manager';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
-import { functionName } from '../protocol/functions.ts';
 import { logFunction } from '../protocol/log-part.ts';
 import { askServers } from '../site/ask-servers.ts';
 import { builderLog, type LogName } from '../site/builder-log.ts';
@@ -86,38 +85,36 @@ async function findLog(
   }
   const wanted = uploadId ?? id;
   const running = jobs.find((job) => job['upload-id'] === wanted)?.['image-id'];
-  const uploaded = running ?? (await uploadOnRecord(await site.configuration(), wanted))?.imageId;
+  const recorded = async (): Promise<string | undefined> =>
+    (await withRecords(await site.configuration(), (store) => store.read()))?.uploads.get(wanted)?.imageId;
+  const uploaded = running ?? (await recorded());
   if (uploaded !== undefined) return { imageId: uploaded, uploadId: wanted };
   return { imageId: imageId ?? id, ...(uploadId !== undefined && { uploadId }) };
 }
 
-/** The upload in the records of the manager. */
-async function uploadOnRecord(configuration: Configuration, id: string): Promise<Upload | undefined> {
+/** Reads the records of the manager; undefined if this host has none. */
+async function withRecords<T>(
+  configuration: Configuration,
+  read: (store: StateStore) => Promise<T>,
+): Promise<T | undefined> {
   const { hasStore, withStore } = await import('../site/state-view.ts');
-  if (!hasStore(configuration)) return undefined;
-  return (await withStore(configuration, (store) => store.read())).uploads.get(id);
+  return hasStore(configuration) ? await withStore(configuration, read) : undefined;
 }
 
 /** Describes what a build or an upload of the manager waits for; undefined if it does not wait. */
 async function waitOf(configuration: Configuration, id: string): Promise<string | undefined> {
-  const { hasStore, withStore } = await import('../site/state-view.ts');
-  if (!hasStore(configuration)) return undefined;
   const { readState } = await import('./manager-work.ts');
-  const { builds, uploads, work } = await withStore(configuration, (store) =>
-    readState(configuration, store),
-  );
-  const record =
-    uploads.get(id) ??
+  const records = await withRecords(configuration, (store) => readState(configuration, store));
+  if (records === undefined) return undefined;
+  const { builds, uploads, work } = records;
+  const upload = uploads.get(id);
+  const build =
     builds.get(id) ??
     [...builds.values()].find(({ state, diskimage }) => state === 'building' && diskimage === id);
-  if (record === undefined) return undefined;
-  const job =
-    'imageId' in record
-      ? functionName('image-upload', record.imageId)
-      : functionName('image-build', record.diskimage);
-  const { standingOf } = await import('../site/work.ts');
-  const { state, waiting } = standingOf({ id: record.id, state: record.state, job }, work);
-  return state === 'queued' ? `${record.id} is queued, waiting for ${waiting}` : undefined;
+  const { buildRecord, uploadRecord } = await import('../site/format-records.ts');
+  const record = upload ? uploadRecord(upload, work) : build && buildRecord(build, work);
+  const recordId = upload?.id ?? build?.id;
+  return record?.state === 'queued' ? `${recordId} is queued, waiting for ${record.waiting}` : undefined;
 }
 
 /** @throws CommandError `not-found`; GearmanError */
