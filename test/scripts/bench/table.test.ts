@@ -53,7 +53,7 @@ test('each benchmark suite has a place for its results in its page', async () =>
 });
 
 test('a page without a place for benchmark results is rejected', () => {
-  assert.throws(() => replaceResults('# A page', 'web', 'results'), /has no "<!-- results of web/);
+  assert.throws(() => replaceResults('# A page', 'web', 'results'), /does not contain "<!-- results of web/);
   const reversed = '<!-- end of results -->\n<!-- results of web: written with --write -->';
-  assert.throws(() => replaceResults(reversed, 'web', 'results'), /has no "<!-- results of web/);
+  assert.throws(() => replaceResults(reversed, 'web', 'results'), /does not contain "<!-- results of web/);
 });
