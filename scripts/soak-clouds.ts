@@ -26,7 +26,7 @@ await runSoak(
   async ({ numbers: { images }, parts, signal }) => {
     const plan = {
       images,
-      longestLife: 30_000,
+      maxLifetime: 30_000,
       builderKills: Number.POSITIVE_INFINITY,
       gearmandKills: 2,
       // The cleanup after a crash starts two minutes later, and may need several attempts.

@@ -17,7 +17,7 @@ await runSoak(
       diskimages: images,
       kills: 5,
       faultRate: 0.1,
-      longestLife: 10_000,
+      maxLifetime: 10_000,
       settlingTime: 300_000,
     };
     const { faults, settlingSeconds, ...all } = await soakManager(plan, printNowAndThen(describe), signal);

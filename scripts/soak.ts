@@ -14,7 +14,7 @@ await runSoak(
   async ({ numbers: { images }, signal }) => {
     const plan = {
       images,
-      longestLife: 8000,
+      maxLifetime: 8000,
       builderKills: Number.POSITIVE_INFINITY,
       gearmandKills: 2,
       // The cleanup after a crash starts two minutes later.

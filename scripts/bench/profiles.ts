@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { markdownTable } from '../markdown.ts';
 
 /** Rows below this share of the busy time are omitted. */
-const SMALLEST_PART = 0.02;
+const MIN_SHARE = 0.02;
 
 /**
  * Empties `directory`, and makes Node.js processes that start later write V8 profiles into it.
@@ -36,7 +36,7 @@ export async function profileTables(directory: string): Promise<string> {
 function profileTable(program: string, places: ReadonlyMap<string, number>): string {
   const busy = [...places.values()].reduce((sum, microseconds) => sum + microseconds, 0);
   const rows = [...places]
-    .filter(([, microseconds]) => microseconds >= busy * SMALLEST_PART)
+    .filter(([, microseconds]) => microseconds >= busy * MIN_SHARE)
     .toSorted(([, one], [, other]) => other - one)
     .map(([place, microseconds]) => [place, `${Math.round((microseconds / busy) * 100)} %`]);
   return markdownTable([`${program}, busy for ${(busy / 1e6).toFixed(1)} s`, 'of that'], rows);

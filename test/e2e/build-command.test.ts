@@ -36,7 +36,7 @@ function startBuild(t: TestContext, dib: FakeDib | undefined, ...args: readonly 
   return build;
 }
 
-function digestOf(algorithm: string, bytes: Buffer): string {
+function hexDigest(algorithm: string, bytes: Buffer): string {
   return createHash(algorithm).update(bytes).digest('hex');
 }
 
@@ -86,8 +86,8 @@ test('the command build makes and converts a custom program’s files, whose che
     file: raw,
     format: 'raw',
     size: bytes.length,
-    md5: digestOf('md5', bytes),
-    sha256: digestOf('sha256', bytes),
+    md5: hexDigest('md5', bytes),
+    sha256: hexDigest('sha256', bytes),
   });
   assert.deepEqual(
     [built['image-id'], built['image-name'], built.builder, built.log],
@@ -209,7 +209,7 @@ test('the command build imports a Zuul build without a daemon', async (t) => {
   const bytes = Buffer.alloc(65_536, 'image');
   await writeFile(join(artifacts.directory, 'image.raw'), bytes);
   await chmod(join(artifacts.directory, 'image.raw'), 0o644);
-  const metadata = { type: 'image-raw', sha256: digestOf('sha256', bytes) };
+  const metadata = { type: 'image-raw', sha256: hexDigest('sha256', bytes) };
   const url = `${artifacts.url}/image.raw`;
   zuul.table().add([{ name: 'raw image', url, metadata }], { job: 'build-debian' });
   const config = join(directory, 'nodepool.yaml');

@@ -8,7 +8,7 @@ import { CLOUDS, openClouds } from '../soak-clouds/clouds.ts';
 // for two minutes.
 for (const name of Object.keys(CLOUDS)) {
   test(`a builder that is killed repeatedly uploads each image to ${name} exactly once`, async () => {
-    const plan = { images: 10, longestLife: 700, builderKills: 4, gearmandKills: 0, settlingTime: 480_000 };
+    const plan = { images: 10, maxLifetime: 700, builderKills: 4, gearmandKills: 0, settlingTime: 480_000 };
     const { faults, builderKills, done, uploads } = await soak(plan, await openClouds([name], 0.1));
     assert.deepEqual(faults, []);
     assert.equal(builderKills, plan.builderKills);

@@ -4,7 +4,7 @@ import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { Client, JobFailure, Worker } from '@nodepool-builder/gearman-node';
+import { Client, WorkFailError, Worker } from '@nodepool-builder/gearman-node';
 import { freePort } from '../../scripts/free-port.ts';
 import { startBuilder } from '../fixtures/builder-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';
@@ -96,7 +96,7 @@ it('a command quotes Gearman’s words about a builder that sends no reason', as
   undoAfter(t, () => site.remove());
   const worker = new Worker({ servers: [{ host: '127.0.0.1', port: server.port }] });
   undoAfter(t, () => worker.close());
-  worker.setFunctions({ 'image-build:docs': () => Promise.reject(new JobFailure('secret')) });
+  worker.setFunctions({ 'image-build:docs': () => Promise.reject(new WorkFailError('secret')) });
   await worker.registered();
   const { code, stderr } = await runCommand('image-build', 'docs', '-c', site.config);
   assert.equal(code, 1);

@@ -19,7 +19,7 @@ truncate -s 1M "$1"`;
 const SLOW = 10;
 
 /** Memory by which the service may grow, in bytes: much less than the log, of which each follower has most to come. */
-const MOST_GROWTH = 150e6;
+const MAX_GROWTH = 150e6;
 
 /** Resident memory of a process in bytes. */
 async function memoryOf(pid: number | undefined): Promise<number> {
@@ -55,7 +55,7 @@ describe('followers of a log that do not read', () => {
     assert.equal(await linesIn(await startFollowing(url)), LINES, 'one that reads gets the whole log');
     const growth = (await memoryOf(site.service.child.pid)) - before;
     t.diagnostic(`memory grew by ${(growth / 1e6).toFixed(0)} MB`);
-    assert.ok(growth < MOST_GROWTH, `memory grew by ${growth} bytes`);
+    assert.ok(growth < MAX_GROWTH, `memory grew by ${growth} bytes`);
     for (const response of slow) assert.equal(response.destroyed, false, 'a slow one stays connected');
     const [first, ...others] = slow;
     for (const response of others) response.destroy();

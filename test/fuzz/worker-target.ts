@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { Client, JobFailure, JobServer, type ServerAddress, Worker } from '@nodepool-builder/gearman-node';
+import { Client, WorkFailError, JobServer, type ServerAddress, Worker } from '@nodepool-builder/gearman-node';
 import type { RawPeer } from '../../packages/gearman-node/test/fixtures/raw-peer.ts';
 import type { FuzzTarget } from './fuzz.ts';
 import { assertHonest } from './honest-error.ts';
@@ -63,7 +63,7 @@ async function attack(
       await job.sendWarning(job.payload);
     },
     fail: ({ function: name }) => {
-      throw new JobFailure(name);
+      throw new WorkFailError(name);
     },
     throw: ({ payload }) => {
       throw new Error(payload.toString('latin1'));

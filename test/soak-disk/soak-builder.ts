@@ -4,14 +4,14 @@ import { main } from 'nodepool-builder';
 import { writeSealedFile } from './sealed-file.ts';
 
 /** Bytes of an image. */
-const SMALLEST = 256 * 1024;
-const LARGEST = 4 * 1024 * 1024;
+const MIN_SIZE = 256 * 1024;
+const MAX_SIZE = 4 * 1024 * 1024;
 
 class SealedFileBuilder extends BaseImageBuilder {
   override readonly nativeFormats = ['raw'] as const;
 
   protected override async createImage({ outputPath }: BuildContext): Promise<void> {
-    const blocks = Math.floor((SMALLEST + Math.random() * (LARGEST - SMALLEST)) / 512);
+    const blocks = Math.floor((MIN_SIZE + Math.random() * (MAX_SIZE - MIN_SIZE)) / 512);
     await writeSealedFile(outputPath('raw'), blocks * 512);
   }
 }

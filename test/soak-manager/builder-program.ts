@@ -5,7 +5,7 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { JobFailure, type JobHandler, Worker, type WorkerJob } from '@nodepool-builder/gearman-node';
+import { WorkFailError, type JobHandler, Worker, type WorkerJob } from '@nodepool-builder/gearman-node';
 import { DoubleProvider } from './cloud-client.ts';
 import { diskimageNames, type SoakSettings } from './soak-settings.ts';
 
@@ -45,7 +45,7 @@ async function upload(job: WorkerJob): Promise<string> {
     'image-name': string;
   };
   const imageId = subjectOf(job);
-  if (!images.has(imageId)) throw new JobFailure(`image ${imageId} is not here`);
+  if (!images.has(imageId)) throw new WorkFailError(`image ${imageId} is not here`);
   const cloud = new DoubleProvider(provider, settings.cloud);
   const file = { format: 'raw', path: join(directory, imageId), size: 1 } as const;
   const { externalId } = await cloud.upload({ uploadId: job.unique, imageId, imageName, file });
@@ -65,7 +65,7 @@ function subjectOf(job: WorkerJob): string {
 }
 
 function failNowAndThen(): void {
-  if (Math.random() < settings.faultRate) throw new JobFailure('a fault of the soak');
+  if (Math.random() < settings.faultRate) throw new WorkFailError('a fault of the soak');
 }
 
 builds.setFunctions(new Map(diskimageNames(settings).map((name) => [`image-build:${name}`, build])));

@@ -12,7 +12,7 @@ export interface KilledProgramOptions {
   /** File for its standard error. */
   readonly log: string;
   /** Maximum lifetime in milliseconds after it has reported that it works. */
-  readonly longestLife: number;
+  readonly maxLifetime: number;
 }
 
 /** A program that is killed at random times and restarted. */
@@ -51,7 +51,7 @@ export class KilledProgram {
       const ended = once(child, 'close');
       await Promise.race([once(child.stdout, 'data'), ended]);
       // The time of the kill is random: there is no event to wait for.
-      const life = Math.random() * this.#options.longestLife;
+      const life = Math.random() * this.#options.maxLifetime;
       const timer = this.#isKilled ? setTimeout(() => child.kill('SIGKILL'), life) : undefined;
       await ended;
       clearTimeout(timer);

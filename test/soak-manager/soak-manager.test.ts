@@ -11,7 +11,7 @@ test('each provider ends with exactly the wanted images after faults and kills',
     generations: 3,
     kills: 5,
     faultRate: 0.1,
-    longestLife: 4000,
+    maxLifetime: 4000,
     settlingTime: 240_000,
   };
   const { faults, calls, faultyCalls, managerKills, builderKills } = await soakManager(

@@ -27,7 +27,7 @@ export interface ManagerSoakPlan {
   /** Fraction of failing calls of clouds and builders, from 0 to 1. */
   readonly faultRate: number;
   /** Maximum lifetime of a builder or a manager, in milliseconds. */
-  readonly longestLife: number;
+  readonly maxLifetime: number;
   /** Time limit in milliseconds for reaching the wanted state after the last disturbance. */
   readonly settlingTime: number;
 }
@@ -74,7 +74,7 @@ export async function soakManager(
     opened.push(() => cloud.stop());
     const store = await openStateStore(join(directory, 'state.sqlite'));
     opened.push(() => store.close());
-    const { diskimages, providers, faultRate, longestLife } = plan;
+    const { diskimages, providers, faultRate, maxLifetime } = plan;
     let settings: SoakSettings = {
       port: gearmand.port,
       cloud: cloud.url,
@@ -94,7 +94,7 @@ export async function soakManager(
 
     const start = (program: string, name: string, ...args: readonly string[]): KilledProgram => {
       const log = join(directory, `${name}.log`);
-      const killed = new KilledProgram({ program, args: [settingsFile, ...args], log, longestLife });
+      const killed = new KilledProgram({ program, args: [settingsFile, ...args], log, maxLifetime });
       opened.push(() => killed.stop());
       return killed;
     };

@@ -6,18 +6,18 @@ import type { SoakSite } from './soak-site.ts';
 /** A builder that is repeatedly killed and restarted. */
 export class KilledBuilder {
   readonly #command: [command: string, args: string[]];
-  readonly #longestLife: number;
+  readonly #maxLifetime: number;
   #builder: BuilderProcess;
   #log: readonly string[] = [];
   #kills = 0;
   #isStopped = false;
 
-  /** @param longestLife - milliseconds that it may serve between two kills */
-  constructor(site: SoakSite, longestLife: number) {
+  /** @param maxLifetime - milliseconds that it may serve between two kills */
+  constructor(site: SoakSite, maxLifetime: number) {
     const [command, args] = builderCommand('-d', '-c', site.config, '--upload-workers', '16');
     const variables = Object.entries(site.environment).map(([name, value]) => `${name}=${value}`);
     this.#command = ['env', [...variables, command, ...args]];
-    this.#longestLife = longestLife;
+    this.#maxLifetime = maxLifetime;
     this.#builder = spawnDaemon(this.#command);
   }
 
@@ -36,7 +36,7 @@ export class KilledBuilder {
       await this.#builder.logged(/nodepool\.builder: serving /);
       if (this.#kills >= limit) return;
       // The time of the kill is random: there is no event to wait for.
-      await delay(randomInt(this.#longestLife), undefined, { signal }).catch(() => undefined);
+      await delay(randomInt(this.#maxLifetime), undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
       await this.#builder.end('SIGKILL');
       if (this.#isStopped) return;

@@ -6,8 +6,8 @@ import { dump } from 'js-yaml';
 import type { SoakCloud, SoakImage } from './soak-cloud.ts';
 
 /** Sizes of images in bytes. */
-const SMALLEST = 4 * 1024;
-const LARGEST = 2 * 1024 * 1024;
+const MIN_SIZE = 4 * 1024;
+const MAX_SIZE = 2 * 1024 * 1024;
 
 /** A builder's configuration and its images, which are in `images-dir` before it starts. */
 export interface SoakSite {
@@ -32,7 +32,7 @@ export async function createSoakSite(
   const images = new Map<string, SoakImage>();
   for (let number = 1; number <= imageCount; number++) {
     const id = String(number).padStart(4, '0');
-    const content = randomBytes(randomInt(SMALLEST, LARGEST));
+    const content = randomBytes(randomInt(MIN_SIZE, MAX_SIZE));
     const path = join(imagesDir, `${id}.raw`);
     const md5 = createHash('md5').update(content).digest('hex');
     images.set(id, { id, path, size: content.length, md5 });

@@ -6,7 +6,7 @@ import { soak } from './soak.ts';
 
 // `npm run soak` runs longer, and kills gearmand too, whose orphans are removed only after two minutes.
 test('a builder that is killed repeatedly uploads each image to each provider exactly once', async () => {
-  const plan = { images: 8, longestLife: 1000, builderKills: 4, gearmandKills: 0, settlingTime: 240_000 };
+  const plan = { images: 8, maxLifetime: 1000, builderKills: 4, gearmandKills: 0, settlingTime: 240_000 };
   const { faults, builderKills, submitted, uploads } = await soak(plan, await openStackClouds(3));
   assert.deepEqual(faults, []);
   assert.equal(builderKills, plan.builderKills);

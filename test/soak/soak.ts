@@ -13,7 +13,7 @@ const INTERVAL = 1000;
 export interface SoakPlan {
   readonly images: number;
   /** Maximum time in milliseconds that a builder serves before it is killed. */
-  readonly longestLife: number;
+  readonly maxLifetime: number;
   /** Number of kills of the builder; with `Infinity`, it is killed until the last response. */
   readonly builderKills: number;
   /** Number of kills of gearmand, spread evenly over the uploads. */
@@ -66,7 +66,7 @@ export async function soak(
       clientId: 'nodepool',
     });
     opened.push(() => client.close());
-    const builder = new KilledBuilder(site, plan.longestLife);
+    const builder = new KilledBuilder(site, plan.maxLifetime);
     opened.push(() => builder.stop());
 
     const wanted = wantedUploads(site, clouds);

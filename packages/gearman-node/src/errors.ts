@@ -115,8 +115,8 @@ export class JobLostError extends GearmanError {
  * Thrown by a handler to end its job with WORK_FAIL, for an expected failure. Any other error ends the job with
  * WORK_EXCEPTION.
  */
-export class JobFailure extends GearmanError {
-  override readonly name = 'JobFailure';
+export class WorkFailError extends GearmanError {
+  override readonly name = 'WorkFailError';
 
   constructor(message: string, options?: ErrorOptions) {
     super('job-failed', message, options);

@@ -22,7 +22,7 @@ export {
   type GearmanErrorCode,
   JobExceptionError,
   JobFailedError,
-  JobFailure,
+  WorkFailError,
   JobLostError,
   ProtocolError,
   ServerError,

@@ -6,7 +6,7 @@ import {
   GearmanError,
   JobExceptionError,
   JobFailedError,
-  JobFailure,
+  WorkFailError,
   JobLostError,
   ProtocolError,
   ServerError,
@@ -21,7 +21,7 @@ const ERRORS: readonly (readonly [error: GearmanError, name: string, code: strin
   [new JobFailedError('f', 'H:x:1'), 'JobFailedError', 'job-failed'],
   [new JobExceptionError('f', 'H:x:1', Buffer.from('boom')), 'JobExceptionError', 'job-exception'],
   [new JobLostError('f', 'H:x:1'), 'JobLostError', 'job-lost'],
-  [new JobFailure('no'), 'JobFailure', 'job-failed'],
+  [new WorkFailError('no'), 'WorkFailError', 'job-failed'],
 ];
 
 test('each error class extends GearmanError and has a name and a code', () => {
@@ -42,7 +42,7 @@ test('an error’s code determines whether it is retriable', () => {
 test('a GearmanError keeps its cause', () => {
   assert.equal(new GearmanError('closed', 'm', { cause }).cause, cause);
   assert.equal(new JobLostError('f', undefined, { cause }).cause, cause);
-  assert.equal(new JobFailure('m', { cause }).cause, cause);
+  assert.equal(new WorkFailError('m', { cause }).cause, cause);
 });
 
 test('the error of a job names the job and its function', () => {

@@ -77,10 +77,10 @@ export function conversionDocument(format: ImageFormat): string {
 }
 
 /** Maximum size of an attestation in bytes. */
-export const LARGEST_ATTESTATION: number = 2 ** 20;
+export const MAX_ATTESTATION_SIZE: number = 2 ** 20;
 
 /** Maximum length of a document name, so that it can be appended to the name of an image file. */
-const LONGEST_NAME = 100;
+const MAX_NAME_LENGTH = 100;
 
 const NAME = /^[A-Za-z0-9][\w@+-]*(?:\.[\w@+-]+)*\.json$/;
 
@@ -90,7 +90,7 @@ const NAME = /^[A-Za-z0-9][\w@+-]*(?:\.[\w@+-]+)*\.json$/;
  * @throws TypeError
  */
 export function checkAttestationName(name: string): void {
-  if (NAME.test(name) && name.length <= LONGEST_NAME) return;
+  if (NAME.test(name) && name.length <= MAX_NAME_LENGTH) return;
   throw new TypeError(`${JSON.stringify(name.slice(0, 200))} is not a valid attestation name`);
 }
 
@@ -124,7 +124,7 @@ export async function writeAttestation(
 export async function readAttestation(path: string): Promise<string | undefined> {
   const state = await unlessMissing(lstat(path));
   if (state === undefined) return undefined;
-  if (state.isFile() && state.size <= LARGEST_ATTESTATION) return await unlessMissing(readFile(path, 'utf8'));
+  if (state.isFile() && state.size <= MAX_ATTESTATION_SIZE) return await unlessMissing(readFile(path, 'utf8'));
   const reason = state.isFile() ? `has ${state.size} bytes, more than 1 MiB` : 'is not a regular file';
   throw new ImageError('directory-not-usable', `"${path}" is not an attestation: it ${reason}; remove it`);
 }

@@ -13,7 +13,7 @@ import { BuildSpace } from './build/build-space.ts';
 import { hiddenNames, hiddenTexts, shownVariables } from './build/command-environment.ts';
 import { formatsToMake } from './build/formats-to-make.ts';
 import { createMask } from './build/mask.ts';
-import { LONGEST_TIMER } from './cancellation.ts';
+import { MAX_TIMER_DELAY } from './cancellation.ts';
 import { removeTree } from './cleanup/privileged.ts';
 import type { BuildContext, BuildJob } from './context.ts';
 import type { DiskImage } from './disk-image.ts';
@@ -249,7 +249,7 @@ function buildSignal(
   };
   if (outer.aborted) onAbort();
   else outer.addEventListener('abort', onAbort);
-  const limit = seconds === undefined ? undefined : Math.min(seconds * 1_000, LONGEST_TIMER);
+  const limit = seconds === undefined ? undefined : Math.min(seconds * 1_000, MAX_TIMER_DELAY);
   return { signal: controller.signal, timer: limit === undefined ? undefined : setTimeout(onTimeout, limit) };
 }
 

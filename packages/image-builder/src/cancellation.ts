@@ -1,7 +1,7 @@
 import type { OperationOptions } from './types.ts';
 
 /** Maximum delay of a timer in Node, in milliseconds: 24 days. */
-export const LONGEST_TIMER: number = 2 ** 31 - 1;
+export const MAX_TIMER_DELAY: number = 2 ** 31 - 1;
 
 /** Returns the signal of the options, or one that never aborts. */
 export function signalOf({ signal }: OperationOptions): AbortSignal {
@@ -55,7 +55,7 @@ export async function withTimeout<T>(
   onTimeout: (error: unknown) => T | Promise<T>,
 ): Promise<T> {
   const timeout = new AbortController();
-  const timer = setTimeout(() => timeout.abort(), Math.min(seconds * 1_000, LONGEST_TIMER));
+  const timer = setTimeout(() => timeout.abort(), Math.min(seconds * 1_000, MAX_TIMER_DELAY));
   try {
     return await work(AbortSignal.any([signal, timeout.signal]));
   } catch (error) {

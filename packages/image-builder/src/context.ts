@@ -24,7 +24,7 @@ export interface BuildJob extends OperationOptions {
   /** Called with each line of the build's log. */
   readonly onLine?: (line: string) => void;
   /** Maximum virtual size of a converted disk, in bytes. Default 256 GiB. */
-  readonly largestDisk?: number;
+  readonly maxDiskSize?: number;
   /** Maximum size of {@link BuildContext.cacheDirectory} in bytes. Default 0, which disables it. */
   readonly cacheLimit?: number;
   /** Environment of commands. Default: the variables of this process that contain no secrets. */
@@ -87,7 +87,7 @@ export interface BuildContext {
 /** A build context with members that only the builders of this repository use. Every build has one. */
 export interface FullBuildContext extends BuildContext {
   /** Maximum virtual size of a converted disk, in bytes. Undefined means the default of 256 GiB. */
-  readonly largestDisk?: number | undefined;
+  readonly maxDiskSize?: number | undefined;
   /** The build's log: its path, its masking of secrets, and a `write` whose promise applies back-pressure. */
   readonly buildLog: Pick<BuildLog, 'path' | 'name' | 'mask' | 'write'>;
   /**

@@ -10,7 +10,7 @@ import { ELEMENTS_PATH, elementsOfDib, findElements } from './dib-elements.ts';
 import { findProgram } from './process/find-program.ts';
 
 /** Maximum size of a base image with a digest, in bytes. */
-const LARGEST_BASE_IMAGE = 64 * 2 ** 30;
+const MAX_BASE_IMAGE_SIZE = 64 * 2 ** 30;
 
 /**
  * Version line of disk-image-create, after a time and a bar. The first such line counts, because elements run later.
@@ -124,7 +124,7 @@ export class DibMaterials {
 
   async #addBaseImage(path: string): Promise<void> {
     const { addMaterial, signal } = this.#context;
-    const sha256 = await fileDigest(path, { limit: LARGEST_BASE_IMAGE, signal });
+    const sha256 = await fileDigest(path, { limit: MAX_BASE_IMAGE_SIZE, signal });
     if (sha256 !== undefined) addMaterial({ name: 'base image', digest: { sha256 }, annotations: { path } });
   }
 

@@ -17,7 +17,7 @@ export const STAT_BLOCK = 512;
 const LOOK_INTERVAL = 5_000;
 
 /** Maximum number of names in `waiting`. Further ones are only counted. */
-const MOST_NAMES = 3;
+const MAX_NAMES = 3;
 
 /**
  * Minimum milliseconds between two measurements of a build. Slow measurements have longer pauses, so that they use
@@ -265,7 +265,7 @@ async function freeSpace(path: string): Promise<number> {
 }
 
 function listed(names: readonly string[]): string {
-  const more = names.length - MOST_NAMES;
-  const shown = more > 0 ? [...names.slice(0, MOST_NAMES), `${more} more`] : names;
+  const more = names.length - MAX_NAMES;
+  const shown = more > 0 ? [...names.slice(0, MAX_NAMES), `${more} more`] : names;
   return shown.join(', ');
 }

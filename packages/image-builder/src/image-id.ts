@@ -6,11 +6,11 @@ import { FORMAT_NAMES, formatRow } from './formats.ts';
 const NAME_MAX = 255;
 
 /** Length of the longest suffix after an image-id (`.vhd-fixed.sha256`). */
-const LONGEST_SUFFIX =
+const MAX_SUFFIX_LENGTH =
   Math.max(...FORMAT_NAMES.map((format) => formatRow(format).extension.length)) + '.sha256'.length + 1;
 
 /** Maximum length of an image-id in bytes, with which the names of all its files are valid. */
-export const MAX_IMAGE_ID_BYTES: number = NAME_MAX - LONGEST_SUFFIX;
+export const MAX_IMAGE_ID_BYTES: number = NAME_MAX - MAX_SUFFIX_LENGTH;
 
 const FAULTS: readonly (readonly [fault: string, test: (id: string) => boolean])[] = [
   ['is empty', (id) => id === ''],
@@ -24,7 +24,7 @@ const FAULTS: readonly (readonly [fault: string, test: (id: string) => boolean])
 ];
 
 /** Returns the reason why an image-id is invalid, as the end of a sentence; undefined if it is valid. */
-export function imageIdFault(id: string): string | undefined {
+export function imageIdError(id: string): string | undefined {
   return FAULTS.find(([, test]) => test(id))?.[0];
 }
 
@@ -40,7 +40,7 @@ export function checkImageId(id: unknown): asserts id is string {
       `image-id must be a string, not ${id === null ? 'null' : typeof id}; send it as "image-id": "<id>"`,
     );
   }
-  const fault = imageIdFault(id);
+  const fault = imageIdError(id);
   if (fault !== undefined) {
     throw new ImageError(
       'invalid-image-id',

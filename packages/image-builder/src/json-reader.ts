@@ -51,7 +51,7 @@ export class JsonReader<const S extends SettingsSchema> {
     ajv ??= createAjv();
     this.#validate ??= ajv.compile(this.#schema);
     if (this.#validate(value)) return value as SettingsOf<S>;
-    throw new Error(reasonOf(this.#validate.errors?.[0], name));
+    throw new Error(schemaReason(this.#validate.errors?.[0], name));
   }
 
   /** Returns the valid ones among values from others. An invalid value of something that is not needed is ignored. */
@@ -89,7 +89,7 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
   string: 'a string',
 };
 
-function reasonOf(error: ErrorObject | undefined, name: string): string {
+function schemaReason(error: ErrorObject | undefined, name: string): string {
   const { instancePath = '', keyword, params = {}, message = 'is not valid' } = error ?? {};
   const place = placeOf(instancePath, name);
   switch (keyword) {

@@ -5,7 +5,7 @@ export {
   BUILD_DOCUMENT,
   checkAttestationName,
   conversionDocument,
-  LARGEST_ATTESTATION,
+  MAX_ATTESTATION_SIZE,
   packageListPath,
   readAttestation,
   writeAttestation,
@@ -18,15 +18,15 @@ export {
 } from './attestation-gate.ts';
 export { BandwidthLimit, metered } from './bandwidth-limit.ts';
 export { BuildLog, LOG_BEGIN, screenshotPath, uploadLogName } from './build/build-log.ts';
-export { checkedVariables, hiddenTexts, variableFault } from './build/command-environment.ts';
+export { checkedVariables, hiddenTexts, variableError } from './build/command-environment.ts';
 export { fileDigest } from './build/file-digest.ts';
 export { fileMaterial } from './build/file-material.ts';
 export { formatsToMake } from './build/formats-to-make.ts';
 export { createMask, visible } from './build/mask.ts';
-export { withoutCredentials } from './build/material-address.ts';
+export { stripCredentials } from './build/material-address.ts';
 export { gitUri } from './build/source-repository.ts';
 export { type DatedImage, newestBuildFirst } from './build-order.ts';
-export { LONGEST_TIMER, signalOf, unlessAborted, withAbort, withTimeout } from './cancellation.ts';
+export { MAX_TIMER_DELAY, signalOf, unlessAborted, withAbort, withTimeout } from './cancellation.ts';
 export { endProcesses } from './cleanup/processes.ts';
 export { type CloudImage, cloudImage } from './cloud/cloud-image.ts';
 export {
@@ -51,7 +51,7 @@ export {
   unlessAbsent,
 } from './cloud-error.ts';
 export type { FullBuildContext } from './context.ts';
-export { checkDirectory, checkImagesDirectory, checkRoom } from './diagnosis/check-directory.ts';
+export { checkDirectory, checkImagesDirectory, checkFreeSpace } from './diagnosis/check-directory.ts';
 export { checkDiskImage, checkKvm, checkProgram, INSTALLATIONS } from './diagnosis/check-host.ts';
 export {
   attempt,
@@ -75,22 +75,22 @@ export {
   checkDiskSize,
   conversionSource,
   convertImage,
-  DEFAULT_LARGEST_DISK,
+  DEFAULT_MAX_DISK_SIZE,
   isConvertible,
 } from './formats/convert.ts';
 export { type DiskFile, dataExtents } from './formats/disk-information.ts';
 export { formatOfExtension, formatRow, isImageFormat } from './formats.ts';
-export { Digester, type Slot } from './hashed-reader/digester.ts';
+export { Digester, type HashBuffer } from './hashed-reader/digester.ts';
 export { SteadyFile } from './hashed-reader/steady-file.ts';
 export { checksumsOf } from './hashed-reader.ts';
 export { HttpAgent } from './http/http-agent.ts';
 export {
   atOrigin,
-  type HttpAnswer,
+  type HttpResponse,
   HttpClient,
   type HttpRequest,
-  type NetworkFailureKind,
-  networkFailure,
+  type NetworkErrorKind,
+  asNetworkError,
   noResponse,
   staysWithHost,
 } from './http/http-client.ts';
@@ -123,13 +123,13 @@ export {
   filterEntry,
   IMAGE_FILTERS,
   matchesGlob,
-  SELF,
+  OWN_ACCOUNT,
 } from './image-filter/image-filter.ts';
 export type { LatestImage } from './image-filter/latest-image.ts';
 export {
   checkImageId,
   type ImportedBuild,
-  imageIdFault,
+  imageIdError,
   importedImageId,
   parseImportedImageId,
 } from './image-id.ts';

@@ -278,7 +278,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     imageId: string,
     source: ImageFile,
     format: ImageFormat,
-    { signal, onProgress, largestDisk, compress }: FileOptions & Required<OperationOptions>,
+    { signal, onProgress, maxDiskSize, compress }: FileOptions & Required<OperationOptions>,
   ): Promise<ImageFile> {
     const progress = steadyProgress(onProgress);
     const started = performance.now();
@@ -288,7 +288,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
         signal,
         onProgress: portion(progress, 0, 90),
         space: this.#space,
-        largestDisk,
+        maxDiskSize,
         compress,
       });
       const [converted] = await describeFiles(staging, imageId, [format], {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import {
   checkImageId,
-  imageIdFault,
+  imageIdError,
   importedImageId,
   MAX_IMAGE_ID_BYTES,
   parseImportedImageId,
@@ -49,7 +49,7 @@ test('an image id that is not a string is rejected', () => {
 
 test('the longest image id is short enough for the longest file name with it', () => {
   const id = 'x'.repeat(MAX_IMAGE_ID_BYTES);
-  assert.equal(imageIdFault(id), undefined);
+  assert.equal(imageIdError(id), undefined);
   assert.equal(`${id}.vhd-fixed.sha256`.length, 255);
 });
 

@@ -18,10 +18,10 @@ export interface ImageDocument {
 }
 
 /** Maximum size of a document, in bytes. */
-const LARGEST = 2 ** 20;
+const MAX_SIZE = 2 ** 20;
 
 /** Maximum number of attestations that one job may return. */
-const MOST_ATTESTATIONS = 16;
+const MAX_ATTESTATIONS = 16;
 
 /** Predicate type of the statement about an upload. */
 const UPLOAD_PREDICATE = 'https://nodepool-builder.dev/upload/v1';
@@ -70,8 +70,8 @@ export function documentsOf(
   if (!Array.isArray(attestations)) leaveOut('the list of attestations', 'it is not an array');
   else {
     for (const [index, text] of attestations.entries()) {
-      if (index === MOST_ATTESTATIONS) {
-        leaveOut(`attestation ${index + 1} and the rest`, `the limit is ${MOST_ATTESTATIONS} attestations`);
+      if (index === MAX_ATTESTATIONS) {
+        leaveOut(`attestation ${index + 1} and the rest`, `the limit is ${MAX_ATTESTATIONS} attestations`);
         break;
       }
       try {
@@ -98,7 +98,7 @@ export function documentsOf(
 export function checkDocument(kind: ImageDocument['kind'], text: unknown): asserts text is string {
   if (typeof text !== 'string') throw new Error('it is not text');
   const size = Buffer.byteLength(text);
-  if (size > LARGEST) throw new Error(`it has ${size} bytes, and the limit is ${LARGEST}`);
+  if (size > MAX_SIZE) throw new Error(`it has ${size} bytes, and the limit is ${MAX_SIZE}`);
   if (!text.isWellFormed()) throw new Error('it is not valid Unicode');
   if (kind === 'attestation') predicateTypeOf(text);
   else if (!/^[A-Za-z0-9+/]+={0,2}$/.test(text)) throw new Error('it is not base64');
@@ -111,6 +111,6 @@ function predicateTypeOf(bundle: string): string {
 }
 
 /** Key of a document within its image: the SHA-256 of its text, in hexadecimal. */
-export function digestOf({ text }: Pick<ImageDocument, 'text'>): string {
+export function documentDigest({ text }: Pick<ImageDocument, 'text'>): string {
   return createHash('sha256').update(text).digest('hex');
 }

@@ -36,7 +36,7 @@ const MAX_SETTLE_TIME = 10_000;
 const SETTLE_PAUSE = 100;
 
 /** Maximum time between two planning passes, in milliseconds, in case no event reports a change. */
-const LONGEST_PAUSE = 60_000;
+const MAX_PAUSE = 60_000;
 
 /**
  * The work of the leader: polls the builders, plans, and starts each step as a task. The end of a task triggers the
@@ -148,7 +148,7 @@ export class LeaderLoop {
     this.#rest = REST * (performance.now() - begun);
     this.#planned = configuration;
     this.#plannedFor = observation.offered;
-    this.#planDue = elapsed() + Math.min(nextAt - now(), LONGEST_PAUSE);
+    this.#planDue = elapsed() + Math.min(nextAt - now(), MAX_PAUSE);
     await startSteps(this.#context, this.#tasks, steps, this.#buildRequests);
   }
 

@@ -9,7 +9,7 @@ import {
   type Logger,
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
-import { imageIdFault, withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import { imageIdError, withTimeout } from '@nodepool-builder/image-builder/module-kit';
 import {
   destroyInstances,
   type InstanceClaim,
@@ -165,7 +165,7 @@ export class InstanceReaper implements BuilderService<OnInstance> {
         `deleted instance ${id} of provider ${name}: no build of image ${buildId} is running`,
       );
     };
-    if (imageIdFault(buildId) !== undefined) return await destroy();
+    if (imageIdError(buildId) !== undefined) return await destroy();
     await this.#withClaim(buildId, async (claim) => {
       if ((await claim.read()) === undefined) await destroy();
     });

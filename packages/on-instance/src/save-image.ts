@@ -14,9 +14,9 @@ import {
  */
 export async function saveImage(
   captured: CapturedImage,
-  { formats, outputPath, directory, imageId, largestDisk, signal }: FullBuildContext,
+  { formats, outputPath, directory, imageId, maxDiskSize, signal }: FullBuildContext,
 ): Promise<void> {
-  const options = { signal, largestDisk };
+  const options = { signal, maxDiskSize };
   const direct = formats.filter((format) => captured.formats.includes(format));
   for (const format of direct) await captured.save(format, outputPath(format), options);
   const others = formats.filter((format) => !direct.includes(format));

@@ -13,8 +13,8 @@ test('the limit on a disk’s size applies to a capture and its conversions', as
   const saves: (number | undefined)[] = [];
   const captured: CapturedImage = {
     formats: ['raw'],
-    save: async (_format, path, { largestDisk }: SaveOptions = {}) => {
-      saves.push(largestDisk);
+    save: async (_format, path, { maxDiskSize }: SaveOptions = {}) => {
+      saves.push(maxDiskSize);
       await writeFile(path, 'disk');
       await truncate(path, 2 ** 21);
     },
@@ -26,7 +26,7 @@ test('the limit on a disk’s size applies to a capture and its conversions', as
     outputPath: () => join(directory, 'image.qcow2'),
     signal: t.signal,
   } as Partial<FullBuildContext> as FullBuildContext;
-  const save = (largestDisk: number): Promise<void> => saveImage(captured, { ...context, largestDisk });
+  const save = (maxDiskSize: number): Promise<void> => saveImage(captured, { ...context, maxDiskSize });
   await assert.rejects(save(2 ** 20), withCode('image-too-large'));
   await save(2 ** 21);
   assert.deepEqual(saves, [2 ** 20, 2 ** 21]);

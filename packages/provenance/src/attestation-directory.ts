@@ -5,7 +5,7 @@ import {
   attestationDirectory,
   checkImageId,
   errnoOf,
-  LARGEST_ATTESTATION,
+  MAX_ATTESTATION_SIZE,
   unlessMissing,
 } from '@nodepool-builder/image-builder/module-kit';
 import { ProvenanceError } from './errors.ts';
@@ -15,10 +15,10 @@ import type { FoundAttestation } from './types.ts';
 const SUFFIX = '.sigstore.json';
 
 /** Maximum number of attestations of an image that are read. */
-const MOST_ATTESTATIONS = 512;
+const MAX_ATTESTATIONS = 512;
 
 /** Maximum total size of the attestations of an image that are read, in bytes. */
-const LARGEST_SUM = 32 * LARGEST_ATTESTATION;
+const MAX_TOTAL_SIZE = 32 * MAX_ATTESTATION_SIZE;
 
 /**
  * Returns the file name of an upload's attestation. An id that is too long or not a file name is replaced by its
@@ -47,7 +47,7 @@ export async function readAttestations(
     const attestation = await readAttestation(join(path, name));
     if (attestation === undefined) continue; // removed in the meantime
     sum += attestation.text.length;
-    if (sum > LARGEST_SUM) throw tooLarge(path, `have more than ${LARGEST_SUM} bytes`);
+    if (sum > MAX_TOTAL_SIZE) throw tooLarge(path, `have more than ${MAX_TOTAL_SIZE} bytes`);
     found.push(attestation);
   }
   return found;
@@ -57,7 +57,7 @@ export async function readAttestations(
 export async function readAttestation(path: string): Promise<FoundAttestation | undefined> {
   const bytes = readLimited(path, {
     thing: 'the attestation',
-    limit: LARGEST_ATTESTATION,
+    limit: MAX_ATTESTATION_SIZE,
     unreadable: 'attestation-unreadable',
     tooLarge: 'bundle-too-large',
     followLinks: false,
@@ -79,7 +79,7 @@ async function namesOf(path: string): Promise<readonly string[]> {
     throw new ProvenanceError('attestation-unreadable', message, { cause: error });
   });
   const names = (entries ?? []).filter((name) => name.endsWith(SUFFIX)).toSorted();
-  if (names.length > MOST_ATTESTATIONS) throw tooLarge(path, `are more than ${MOST_ATTESTATIONS}`);
+  if (names.length > MAX_ATTESTATIONS) throw tooLarge(path, `are more than ${MAX_ATTESTATIONS}`);
   return names; // "build" sorts before "convert" and "upload"
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import type { ObjectSchema } from '@nodepool-builder/image-builder';
-import { JsonReader, LARGEST_ATTESTATION } from '@nodepool-builder/image-builder/module-kit';
+import { JsonReader, MAX_ATTESTATION_SIZE } from '@nodepool-builder/image-builder/module-kit';
 import { ProvenanceError } from './errors.ts';
 import { verifySignature } from './signer.ts';
 import { readStatement, STATEMENT_TYPE } from './statement.ts';
@@ -117,10 +117,10 @@ export async function signStatement(
     keyHint: signer.keyId,
   });
   const text = JSON.stringify(bundleToJSON(bundle));
-  if (Buffer.byteLength(text) > LARGEST_ATTESTATION) {
+  if (Buffer.byteLength(text) > MAX_ATTESTATION_SIZE) {
     const names = statement.subjects.map(({ name }) => name).join(', ');
     const remedy = 'reduce the variables or elements of the disk image';
-    const message = `the attestation of ${names} would exceed ${LARGEST_ATTESTATION} bytes; ${remedy}`;
+    const message = `the attestation of ${names} would exceed ${MAX_ATTESTATION_SIZE} bytes; ${remedy}`;
     throw new ProvenanceError('bundle-too-large', message);
   }
   return text;
@@ -146,7 +146,7 @@ export function verifyBundle(
     throw new ProvenanceError('signature-invalid', message);
   }
   const statement = readStatement(payload, place);
-  return { statement, keyId: trusted.keyId, keyFile: trusted.file, digest: digestOf(payload) };
+  return { statement, keyId: trusted.keyId, keyFile: trusted.file, digest: hexDigest(payload) };
 }
 
 /**
@@ -154,7 +154,7 @@ export function verifyBundle(
  * `bundle-too-large`
  */
 export function payloadDigest(text: BundleText): string {
-  return digestOf(openBundle(text, 'given').payload);
+  return hexDigest(openBundle(text, 'given').payload);
 }
 
 /** Returns the unverified statement of a bundle. @throws ProvenanceError */
@@ -171,8 +171,8 @@ export function preAuthenticationEncoding(payload: Buffer): Buffer {
 }
 
 function openBundle(text: BundleText, place: string): Envelope {
-  if (Buffer.byteLength(text) > LARGEST_ATTESTATION) {
-    const message = `the attestation "${place}" is larger than ${LARGEST_ATTESTATION} bytes`;
+  if (Buffer.byteLength(text) > MAX_ATTESTATION_SIZE) {
+    const message = `the attestation "${place}" is larger than ${MAX_ATTESTATION_SIZE} bytes`;
     throw new ProvenanceError('bundle-too-large', message);
   }
   try {
@@ -213,6 +213,6 @@ function shown(hint: string): string {
   return /^[\w+/=.-]{1,100}$/.test(hint) ? hint : 'of an invalid id';
 }
 
-function digestOf(bytes: Buffer): string {
+function hexDigest(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex');
 }

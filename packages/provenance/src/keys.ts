@@ -5,7 +5,7 @@ import { readLimited } from './read-limited.ts';
 import type { TrustedKey } from './types.ts';
 
 /** Maximum size of a key file in bytes. A PEM file has a few hundred. */
-const LARGEST_KEY_FILE = 65_536;
+const MAX_KEY_FILE_SIZE = 65_536;
 
 const SUPPORTED = 'Ed25519, ECDSA P-256 and ECDSA P-384';
 
@@ -42,7 +42,7 @@ export async function readKey(
 ): Promise<KeyObject> {
   const pem = await readLimited(path, {
     thing,
-    limit: LARGEST_KEY_FILE,
+    limit: MAX_KEY_FILE_SIZE,
     unreadable: 'key-unusable',
     tooLarge: 'key-unusable',
     ...(forbiddenMode !== undefined && { forbiddenMode }),

@@ -8,7 +8,7 @@ import type { Signer } from './types.ts';
 const TIME_LIMIT = 60_000;
 
 /** Maximum size of the output in bytes. A signature has about a hundred. */
-const LONGEST_OUTPUT = 4_096;
+const MAX_OUTPUT_SIZE = 4_096;
 
 /** Permissions of other users, which a private key must not have. */
 const OTHERS = 0o007;
@@ -92,7 +92,7 @@ async function runSigner(
     stderr: 'ignore',
     reject: false,
     timeout: timeLimit,
-    maxBuffer: LONGEST_OUTPUT,
+    maxBuffer: MAX_OUTPUT_SIZE,
     killDescendants: true,
     ...(signal !== undefined && { cancelSignal: signal }),
   });
@@ -102,7 +102,7 @@ async function runSigner(
   const { timedOut, isMaxBuffer, exitCode, signal: killedBy, code } = result;
   let reason = killedBy === undefined ? `could not be started (${code})` : `was killed by ${killedBy}`;
   if (exitCode !== undefined) reason = `exited with ${exitCode}`;
-  if (isMaxBuffer) reason = `wrote more than ${LONGEST_OUTPUT} bytes`;
+  if (isMaxBuffer) reason = `wrote more than ${MAX_OUTPUT_SIZE} bytes`;
   if (timedOut) reason = `took longer than ${timeLimit / 1000} s`;
   throw signingFailed([command], `${reason}; run it by hand to see why`);
 }

@@ -4,7 +4,7 @@ import {
   type CloudImage,
   cloudImage,
   IMAGE_TAGS,
-  SELF,
+  OWN_ACCOUNT,
   unlessAbsent,
 } from '@nodepool-builder/image-builder/module-kit';
 import { listImages, readTags } from './amis.ts';
@@ -21,22 +21,22 @@ export async function searchImages(
   withRefused: boolean,
   signal: AbortSignal,
 ): Promise<readonly CloudImage<Image>[]> {
-  const { owner: owners = [SELF] } = filter;
+  const { owner: owners = [OWN_ACCOUNT] } = filter;
   const search = async (Owners: string[], Filters: Filter[]): Promise<CloudImage<Image>[]> => {
     const query = { Owners, Filters, IncludeDeprecated: withRefused };
     const images = await listImages(region, query, signal);
-    return images.map((image) => describeImage(image, Owners.includes(SELF)));
+    return images.map((image) => describeImage(image, Owners.includes(OWN_ACCOUNT)));
   };
   const filters = [...nameFilters(filter), ...(withRefused ? [] : conditions(filter))];
   const found: CloudImage<Image>[] = [];
-  if (owners.includes(SELF) || withRefused) {
-    found.push(...(await search([SELF], filters)));
+  if (owners.includes(OWN_ACCOUNT) || withRefused) {
+    found.push(...(await search([OWN_ACCOUNT], filters)));
     const imported = filters.flatMap((one) =>
       one.Name === 'name' ? [{ ...one, Name: 'tag:Name' }, IMPORTED] : one,
     );
-    if (filter.name) found.push(...(await search([SELF], imported)));
+    if (filter.name) found.push(...(await search([OWN_ACCOUNT], imported)));
   }
-  const others = owners.filter((owner) => owner !== SELF);
+  const others = owners.filter((owner) => owner !== OWN_ACCOUNT);
   if (others.length > 0) found.push(...(await search(others, filters)));
   return found;
 }
@@ -47,7 +47,7 @@ export async function findImage(
   id: string,
   signal: AbortSignal,
 ): Promise<CloudImage<Image> | undefined> {
-  for (const Owners of [[SELF], undefined]) {
+  for (const Owners of [[OWN_ACCOUNT], undefined]) {
     const query = { ImageIds: [id], IncludeDeprecated: true, ...(Owners && { Owners }) };
     const images = await listImages(region, query, signal).catch(unlessAbsent);
     const image = images?.find(({ State }) => State !== 'deregistered');

@@ -31,8 +31,8 @@ const IDLE_MINUTES = 240;
 const UNKNOWN_SNAPSHOT = new RetryPolicy({
   attempts: 12,
   firstDelay: 0.5,
-  longestDelay: 15,
-  longestRetryAfter: 60,
+  maxDelay: 15,
+  maxRetryAfter: 60,
 });
 
 /**

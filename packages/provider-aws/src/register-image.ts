@@ -9,15 +9,15 @@ import { type AwsUpload, architectureOf, uploadTags } from './aws-upload.ts';
 const ROOT = '/dev/sda1';
 
 /** Max length of an AMI name. */
-const LONGEST_NAME = 128;
+const MAX_NAME_LENGTH = 128;
 const FORBIDDEN = /[^A-Za-z0-9()[\] ./\-'@_]/g;
 
 /** Registers an AMI from a snapshot, or finds the AMI that an earlier request registered. @returns its id */
 export async function registerImage(upload: AwsUpload, snapshotId: string): Promise<string> {
   const { region, entry, request, signal } = upload;
   const name = upload.name.replaceAll(FORBIDDEN, '-').padEnd(3, '-');
-  const second = `${name.slice(0, LONGEST_NAME - request.uploadId.length - 1)}-${request.uploadId}`;
-  for (const Name of [name.slice(0, LONGEST_NAME), second.replaceAll(FORBIDDEN, '-')]) {
+  const second = `${name.slice(0, MAX_NAME_LENGTH - request.uploadId.length - 1)}-${request.uploadId}`;
+  for (const Name of [name.slice(0, MAX_NAME_LENGTH), second.replaceAll(FORBIDDEN, '-')]) {
     try {
       const { ImageId: id = '' } = await region.call('RegisterImage', signal, (options) =>
         region.ec2.registerImage({ Name, ...registration(upload, snapshotId) }, options),
@@ -112,7 +112,7 @@ async function copyImage(upload: Distribution, target: AwsRegion, id: string): P
   if (found?.ImageId !== undefined) return found.ImageId;
   const tags = uploadTags(entry, upload);
   const input = {
-    Name: `${upload.name.replaceAll(FORBIDDEN, '-').slice(0, LONGEST_NAME - 22)}-${id}`,
+    Name: `${upload.name.replaceAll(FORBIDDEN, '-').slice(0, MAX_NAME_LENGTH - 22)}-${id}`,
     SourceImageId: id,
     SourceRegion: region.name,
     // An AMI is copied once to each region, so the token makes a repeated request idempotent.

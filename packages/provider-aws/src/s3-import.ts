@@ -29,7 +29,7 @@ const TRANSFER = 80;
 
 /** Size of a part in bytes. S3 accepts 10,000 parts. */
 const PART_SIZE = 16 * 2 ** 20;
-const MOST_PARTS = 9_000;
+const MAX_PARTS = 9_000;
 
 /** Max parts in memory. */
 const PARTS_AT_A_TIME = 4;
@@ -174,7 +174,7 @@ async function withObject(
         const transfer = new Upload({
           client: region.s3,
           params: { Bucket, Key, Body: Readable.from(pieces, { objectMode: false }) },
-          partSize: Math.max(PART_SIZE, Math.ceil(size / MOST_PARTS)),
+          partSize: Math.max(PART_SIZE, Math.ceil(size / MAX_PARTS)),
           queueSize: PARTS_AT_A_TIME,
           abortController: stop,
         });

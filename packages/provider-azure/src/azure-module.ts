@@ -1,6 +1,6 @@
 import type { ProviderModule } from '@nodepool-builder/image-builder';
 import { AzureProvider } from './azure-provider.ts';
-import { type AzureAccount, endpointFault } from './azure-session.ts';
+import { type AzureAccount, endpointError } from './azure-session.ts';
 import { AZURE_SETTINGS } from './azure-settings.ts';
 import { CLOUD_IMAGE_KEYS } from './cloud-image-keys.ts';
 import { createCredential, readServicePrincipal } from './credentials.ts';
@@ -15,7 +15,7 @@ export const AZURE_MODULE: ProviderModule<typeof AZURE_SETTINGS, Host> = {
   type: 'azure',
   settings: AZURE_SETTINGS,
   *check(entry) {
-    const fault = entry.endpoint === undefined ? undefined : endpointFault(entry.endpoint);
+    const fault = entry.endpoint === undefined ? undefined : endpointError(entry.endpoint);
     if (fault !== undefined) {
       yield { pointer: '/endpoint', reason: fault, remedy: 'use an https URL' };
     }

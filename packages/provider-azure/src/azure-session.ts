@@ -191,7 +191,7 @@ export class AzureSession {
       const url = new URL(`${endpointOf(this.account)}${path}?api-version=2022-04-01`);
       const headers = { authorization: `Bearer ${token?.token}` };
       const answer = await new HttpClient({ timeout: 60 }).send({ url, headers, signal });
-      const body = parseJson(answer.body) as PermissionAnswer;
+      const body = parseJson(answer.body) as PermissionResponse;
       if (answer.status === 200 && Array.isArray(body.value)) return body.value;
       const { code = '', message = `status ${answer.status}` } = body.error ?? {};
       throw Object.assign(new Error(message), { name: 'RestError', statusCode: answer.status, code });
@@ -213,7 +213,7 @@ export interface Permission {
   readonly notActions?: readonly string[];
 }
 
-interface PermissionAnswer {
+interface PermissionResponse {
   readonly value?: readonly Permission[];
   readonly error?: { readonly code?: string; readonly message?: string };
 }
@@ -250,7 +250,7 @@ function plainTokens(
 }
 
 /** Describes why an endpoint is rejected; undefined if it is valid. */
-export function endpointFault(endpoint: string): string | undefined {
+export function endpointError(endpoint: string): string | undefined {
   const url = URL.parse(endpoint);
   if (url === null || !/^https?:$/.test(url.protocol)) return 'is not a URL';
   const isLoopback = /^(?:127\.\d+\.\d+\.\d+|localhost|\[::1\])$/.test(url.hostname);

@@ -7,7 +7,7 @@ const SECTOR = 512;
 export const FOOTER_SIZE = 512;
 
 /** Min size of an uploaded disk, in bytes without the footer. */
-const SMALLEST_DISK = 20 * MEBIBYTE;
+const MIN_DISK_SIZE = 20 * MEBIBYTE;
 
 /** Offset of the checksum in the footer. */
 const CHECKSUM_AT = 64;
@@ -17,7 +17,7 @@ const EPOCH = 946_684_800;
 
 /** Returns the disk size for a raw image in bytes: whole MiB, and at least the min size that Azure accepts. */
 export function diskSize(rawSize: number): number {
-  return Math.max(SMALLEST_DISK, Math.ceil(rawSize / MEBIBYTE) * MEBIBYTE);
+  return Math.max(MIN_DISK_SIZE, Math.ceil(rawSize / MEBIBYTE) * MEBIBYTE);
 }
 
 /**

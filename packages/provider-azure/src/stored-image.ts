@@ -86,7 +86,7 @@ export function uploadKey(provider: string, uploadId: string): string {
 }
 
 /** Max length of a managed image name. */
-const LONGEST_NAME = 80;
+const MAX_NAME_LENGTH = 80;
 
 /**
  * Returns the image name in Azure: the requested name, with invalid characters replaced, and part of the upload's key.
@@ -94,7 +94,7 @@ const LONGEST_NAME = 80;
 export function imageNameOf({ name, key }: ImagePlan): string {
   const end = `-${key.slice(0, 8)}`;
   const permitted = name.replaceAll(/[^A-Za-z0-9_.-]/g, '-');
-  return `${permitted.replace(/^[._-]+/, '').slice(0, LONGEST_NAME - end.length) || 'image'}${end}`;
+  return `${permitted.replace(/^[._-]+/, '').slice(0, MAX_NAME_LENGTH - end.length) || 'image'}${end}`;
 }
 
 const ARCHITECTURES: Readonly<Record<string, 'x64' | 'Arm64'>> = {
@@ -113,7 +113,7 @@ export function planImage(
   const { metadata = {} } = request;
   const tags = { ...common, ...own, [UPLOADED_AT]: new Date().toISOString(), [NAME]: name };
   for (const [tag, value] of Object.entries(tags)) {
-    const reason = tagFault(tag, value);
+    const reason = tagError(tag, value);
     if (reason === undefined) continue;
     throw cloudError(
       'bad-request',
@@ -131,7 +131,7 @@ export function planImage(
   };
 }
 
-function tagFault(name: string, value: string): string | undefined {
+function tagError(name: string, value: string): string | undefined {
   if (/[<>%&\\?/]/.test(name)) return String.raw`its name contains one of <>%&\?/`;
   if (name.length > 512) return 'its name has more than 512 characters';
   return value.length > 256 ? 'its value has more than 256 characters' : undefined;

@@ -13,7 +13,7 @@ import {
   cloudImage,
   IMAGE_TAGS,
   readImageTags,
-  SELF,
+  OWN_ACCOUNT,
   signalOf,
   type UploadPart,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -58,7 +58,7 @@ export class GceProvider extends CloudImages<GceEntry, Image, typeof UPLOAD> {
   }
 
   protected override async searchImages(
-    { owner: owners = [SELF], properties, imageName }: ImageFilter,
+    { owner: owners = [OWN_ACCOUNT], properties, imageName }: ImageFilter,
     withRefused: boolean,
     signal: AbortSignal,
   ): Promise<readonly CloudImage<Image>[]> {
@@ -73,10 +73,10 @@ export class GceProvider extends CloudImages<GceEntry, Image, typeof UPLOAD> {
     const query = conditions.length > 0 ? { filter: conditions.map((one) => `(${one})`).join(' ') } : {};
     const { project: own } = await this.#session.open();
     const found: CloudImage<Image>[] = [];
-    for (const owner of new Set([...owners, ...(withRefused ? [SELF] : [])])) {
-      const project = owner === SELF ? own : owner;
+    for (const owner of new Set([...owners, ...(withRefused ? [OWN_ACCOUNT] : [])])) {
+      const project = owner === OWN_ACCOUNT ? own : owner;
       for (const image of await listImages(this.#site(signal), { ...query, project })) {
-        found.push(describe(image, project, owner === SELF));
+        found.push(describe(image, project, owner === OWN_ACCOUNT));
       }
     }
     return found;

@@ -17,7 +17,7 @@ import { googleError } from './gce-error.ts';
 /** Errors that are worth a retry. Every request of this package may be repeated. */
 const TRANSIENT: readonly CloudErrorCode[] = ['rate-limited', 'service-unavailable', 'connection-failed'];
 
-const RETRIES = new RetryPolicy({ attempts: 5, firstDelay: 0.5, longestDelay: 20, longestRetryAfter: 0 });
+const RETRIES = new RetryPolicy({ attempts: 5, firstDelay: 0.5, maxDelay: 20, maxRetryAfter: 0 });
 
 /** Time limit of one request, in seconds. A chunk of an upload has its own. */
 const REQUEST_TIME = 60;

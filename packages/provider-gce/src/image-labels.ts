@@ -10,19 +10,19 @@ import {
 } from '@nodepool-builder/image-builder/module-kit';
 
 /** Max length of names, label keys and label values. */
-const LONGEST = 63;
+const MAX_LENGTH = 63;
 
 /** Max labels of an image. */
-const MOST_LABELS = 64;
+const MAX_LABELS = 64;
 
 /** Max size of a description, in bytes. */
-const LONGEST_DESCRIPTION = 2048;
+const MAX_DESCRIPTION_LENGTH = 2048;
 
 /** Converts a text to a label value. A digest replaces characters that labels cannot contain. */
 export function labelValue(text: string): string {
   const plain = text.toLowerCase().replaceAll(/[^a-z0-9_-]/g, '-');
-  if (plain === text && text.length <= LONGEST) return text;
-  return `${plain.slice(0, LONGEST - 9)}-${digestOf(text)}`;
+  if (plain === text && text.length <= MAX_LENGTH) return text;
+  return `${plain.slice(0, MAX_LENGTH - 9)}-${labelDigest(text)}`;
 }
 
 /** Converts a text to a label key, which must begin with a letter. */
@@ -31,7 +31,7 @@ function labelKey(text: string): string {
   return /^[a-z]/.test(key) ? key : labelValue(`k-${text}`);
 }
 
-function digestOf(text: string): string {
+function labelDigest(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 8);
 }
 
@@ -42,8 +42,8 @@ export function imageResourceName(request: UploadRequest): string {
     .toLowerCase()
     .replaceAll(/[^a-z0-9-]/g, '-')
     .replace(/^[^a-z]/, 'i-');
-  const isName = plain === text && text.length <= LONGEST && !text.endsWith('-');
-  return isName ? text : `${plain.slice(0, LONGEST - 9)}-${digestOf(text)}`;
+  const isName = plain === text && text.length <= MAX_LENGTH && !text.endsWith('-');
+  return isName ? text : `${plain.slice(0, MAX_LENGTH - 9)}-${labelDigest(text)}`;
 }
 
 /** Returns the labels by which lists find an image. */
@@ -60,7 +60,7 @@ export function imageLabels(
   };
   const metadata = Object.entries({ ...more, ...request.metadata })
     .map(([key, value]) => [labelKey(key), labelValue(value)] as const)
-    .slice(0, MOST_LABELS - Object.keys(own).length);
+    .slice(0, MAX_LABELS - Object.keys(own).length);
   return { ...Object.fromEntries(metadata), ...own };
 }
 
@@ -74,7 +74,7 @@ export function imageDescription(provider: string, request: UploadRequest): stri
   const metadata: Record<string, string> = {};
   for (const [key, value] of Object.entries(request.metadata ?? {})) {
     const longer = JSON.stringify({ ...metadata, [key]: value, ...own });
-    if (Buffer.byteLength(longer) > LONGEST_DESCRIPTION) continue;
+    if (Buffer.byteLength(longer) > MAX_DESCRIPTION_LENGTH) continue;
     metadata[key] = value;
     description = longer;
   }

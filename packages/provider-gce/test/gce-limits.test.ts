@@ -111,7 +111,7 @@ test('a request to a silent Compute Engine ends at its time limit', async (t) =>
 test('a request to Compute Engine is sent as often as the retry policy says', async (t) => {
   const fixture = await gceFixture(t);
   const { double } = fixture;
-  const retries = new RetryPolicy({ attempts: 3, firstDelay: 0, longestDelay: 0, longestRetryAfter: 0 });
+  const retries = new RetryPolicy({ attempts: 3, firstDelay: 0, maxDelay: 0, maxRetryAfter: 0 });
   double.fault = () => new GoogleRefusal(503, 'backendError', 'Try again.');
   await assert.rejects(fixture.open({}, { retries }).list(), { code: 'service-unavailable' });
   assert.equal(double.requests.length, 3);

@@ -57,7 +57,7 @@ test('a tar archive of a full disk ends without a hole', async (t) => {
 
 test('a tar archive of the same disk is always the same', async (t) => {
   const disk = await diskWith(t, 5 * 1024 * 1024 + 17, [0, 3 * 1024 * 1024]);
-  const digests = await Promise.all([disk, disk].map(digestOf));
+  const digests = await Promise.all([disk, disk].map(tarDigest));
   assert.equal(digests[0], digests[1]);
 });
 
@@ -135,7 +135,7 @@ async function assertBegins(longer: string, shorter: string): Promise<void> {
   assert.ok(extents.every(({ start, length }) => start + length < size + 4096));
 }
 
-async function digestOf(disk: string): Promise<string> {
+async function tarDigest(disk: string): Promise<string> {
   const digest = createHash('sha256');
   const parts = await dataExtents({ path: disk, format: 'raw' });
   await pipeline(diskArchive(disk, parts), digest);

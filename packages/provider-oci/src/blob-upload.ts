@@ -5,7 +5,7 @@ import {
   cloudError,
   unlessAbsent,
 } from '@nodepool-builder/image-builder/module-kit';
-import { digestOf, type Registry } from './registry.ts';
+import { contentDigest, type Registry } from './registry.ts';
 
 /** Digest and length of a blob. */
 export interface Blob {
@@ -18,7 +18,7 @@ export interface BlobState {
   /** URL of the next request of the unfinished upload. It changes with each chunk. */
   readonly location?: string | undefined;
   /** Min chunk size that the registry accepts for the upload, in bytes, except for the last chunk. */
-  readonly smallestChunk?: number | undefined;
+  readonly minChunkSize?: number | undefined;
   /** Digest and length, known once all bytes have been sent. */
   readonly blob?: Blob | undefined;
 }
@@ -88,7 +88,7 @@ export async function uploadSmallBlob(
   save: (location: string) => Promise<void>,
   signal: AbortSignal,
 ): Promise<Blob> {
-  const blob = { digest: digestOf(bytes), size: bytes.length };
+  const blob = { digest: contentDigest(bytes), size: bytes.length };
   if (await registry.hasBlob(blob.digest, signal)) return blob;
   let location: URL | undefined;
   await registry.policy.run(
@@ -130,7 +130,7 @@ export async function tryUpload(registry: Registry, signal: AbortSignal): Promis
 
 /** Requests the deletion of a nonexistent manifest, to check whether the registry permits deletions. */
 export async function tryDeletion(registry: Registry, signal: AbortSignal): Promise<void> {
-  await registry.deleteManifest(digestOf(`no manifest ${randomUUID()}`), signal);
+  await registry.deleteManifest(contentDigest(`no manifest ${randomUUID()}`), signal);
 }
 
 /** An unfinished upload in the registry. */
@@ -138,7 +138,7 @@ interface Session {
   location: URL;
   /** Number of bytes that the registry has. */
   offset: number;
-  readonly smallestChunk: number;
+  readonly minChunkSize: number;
   /**
    * Whether the registry may have other bytes, because an earlier process started the upload or the registry does not
    * report its offset.
@@ -149,7 +149,7 @@ interface Session {
 async function start(
   registry: Registry,
   signal: AbortSignal,
-): Promise<Pick<Session, 'location' | 'smallestChunk'>> {
+): Promise<Pick<Session, 'location' | 'minChunkSize'>> {
   const { headers } = await registry.request({
     task: 'POST upload',
     method: 'POST',
@@ -166,32 +166,32 @@ async function start(
   }
   return {
     location: registry.resolve(location),
-    smallestChunk: Number(headers['oci-chunk-min-length'] ?? 0) || 0,
+    minChunkSize: Number(headers['oci-chunk-min-length'] ?? 0) || 0,
   };
 }
 
 async function startSession({ registry, save, signal }: BlobUpload): Promise<Session> {
-  const { location, smallestChunk } = await start(registry, signal);
-  const session = { location, offset: 0, smallestChunk, isDoubtful: false };
+  const { location, minChunkSize } = await start(registry, signal);
+  const session = { location, offset: 0, minChunkSize, isDoubtful: false };
   await save(stateOf(session));
   return session;
 }
 
 async function findSession(
   registry: Registry,
-  { location, smallestChunk = 0 }: BlobState,
+  { location, minChunkSize = 0 }: BlobState,
   signal: AbortSignal,
 ): Promise<Session | undefined> {
   if (location === undefined) return undefined;
   const found = await readSession(registry, registry.resolve(location), signal);
-  if (found !== undefined) return { ...found, smallestChunk, isDoubtful: true };
+  if (found !== undefined) return { ...found, minChunkSize, isDoubtful: true };
   await cancelUpload(registry, location, signal); // The upload may exist, but with bytes other than its URL claims.
   return undefined;
 }
 
 /** Returns the state that the next process needs. */
-function stateOf({ location, smallestChunk }: Session, blob?: Blob): BlobState {
-  return { location: location.href, smallestChunk, blob };
+function stateOf({ location, minChunkSize }: Session, blob?: Blob): BlobState {
+  return { location: location.href, minChunkSize, blob };
 }
 
 /** Reads the state of an upload from the registry; undefined if the registry has lost it. */
@@ -223,8 +223,8 @@ function isLost(error: unknown): boolean {
 
 async function sendAll(upload: BlobUpload, session: Session): Promise<Blob> {
   const { pieces, save, signal } = upload;
-  const longest = Math.min(upload.chunkSize, upload.registry.longestChunk);
-  const chunkSize = Math.max(longest, session.smallestChunk);
+  const longest = Math.min(upload.chunkSize, upload.registry.maxChunkSize);
+  const chunkSize = Math.max(longest, session.minChunkSize);
   const hash = createHash('sha256');
   const resumedAt = session.offset;
   let waiting: Buffer[] = [];
@@ -294,7 +294,7 @@ async function patch(
     session.offset = end;
   } catch (error) {
     if (isTooLong(error, body, session)) {
-      registry.longestChunk = 2 ** Math.ceil(Math.log2(body.length) - 1);
+      registry.maxChunkSize = 2 ** Math.ceil(Math.log2(body.length) - 1);
       throw new ChunkTooLongError((error as Error).message);
     }
     if (isLost(error)) throw new UploadLostError((error as Error).message);
@@ -306,9 +306,9 @@ async function patch(
  * Whether a registry rejects the length of a first chunk: GitHub's with status 416, proxies with 413. Later chunks have
  * the same length.
  */
-function isTooLong(error: unknown, { length }: Buffer, { offset, smallestChunk }: Session): boolean {
+function isTooLong(error: unknown, { length }: Buffer, { offset, minChunkSize }: Session): boolean {
   if (!(error instanceof CloudError) || ![413, 416].includes(error.status ?? 0)) return false;
-  return offset === 0 && length > Math.max(SHORT_CHUNK, smallestChunk);
+  return offset === 0 && length > Math.max(SHORT_CHUNK, minChunkSize);
 }
 
 async function finish({ registry, signal }: BlobUpload, session: Session, { digest }: Blob): Promise<void> {

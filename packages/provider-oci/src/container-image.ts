@@ -10,7 +10,7 @@ import { pushArtifact, pushContainer, pushContainerDisk } from './push-image.ts'
 import { readTar, type TarFile, tarContent } from './tar-reader.ts';
 
 /** Max manifest size that registries must accept, in bytes. */
-const LONGEST_MANIFEST = 4 * 2 ** 20;
+const MAX_MANIFEST_SIZE = 4 * 2 ** 20;
 
 const TEXT = { type: 'string' } as const;
 
@@ -171,7 +171,7 @@ class Archive {
 
   async #read(name: string): Promise<Buffer> {
     const file = this.#find(name);
-    if (file.size > LONGEST_MANIFEST) throw this.damaged(`${name} has ${file.size} bytes`);
+    if (file.size > MAX_MANIFEST_SIZE) throw this.damaged(`${name} has ${file.size} bytes`);
     return await buffer(tarContent(this.#upload.request.file.path, file));
   }
 

@@ -148,17 +148,17 @@ async function askHelper(name: string, server: string, subject: string): Promise
   });
   child.stdin?.on('error', () => {}); // The helper may exit without reading its input.
   child.stdin?.end(server);
-  const { Username: username, Secret: secret } = readAnswer(await promise, `${subject}: ${program}`);
+  const { Username: username, Secret: secret } = readReply(await promise, `${subject}: ${program}`);
   if (!secret) return undefined;
   return username === '<token>' ? { identityToken: secret } : { username: username ?? '', password: secret };
 }
 
-function readAnswer(text: string, subject: string): ReturnType<(typeof HELPER_ANSWER)['parse']> {
+function readReply(text: string, subject: string): ReturnType<(typeof HELPER_REPLY)['parse']> {
   try {
-    return HELPER_ANSWER.parse(text);
+    return HELPER_REPLY.parse(text);
   } catch (error) {
     throw cloudError('auth-failed', subject, `its output cannot be read: ${(error as Error).message}`);
   }
 }
 
-const HELPER_ANSWER = new JsonReader({ type: 'object', properties: { Username: TEXT, Secret: TEXT } });
+const HELPER_REPLY = new JsonReader({ type: 'object', properties: { Username: TEXT, Secret: TEXT } });

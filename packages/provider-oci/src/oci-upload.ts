@@ -25,7 +25,7 @@ export const UPLOAD = {
     /** Name of the blob in transit: how it is created from the file, or its digest. */
     'blob-name': TEXT,
     location: TEXT,
-    'smallest-chunk': { type: 'integer', minimum: 0 },
+    'min-chunk-size': { type: 'integer', minimum: 0 },
     /** Digest and length, known once all bytes have been sent. */
     digest: TEXT,
     size: { type: 'integer', minimum: 0 },
@@ -99,11 +99,11 @@ export async function blobState(
   const record = await records.read(uploadId);
   const isSame = record?.['blob-name'] === name;
   if (!isSame && record?.location !== undefined) await cancelUpload(registry, record.location, signal);
-  const { location, digest, size, 'smallest-chunk': smallestChunk } = isSame ? record : {};
+  const { location, digest, size, 'min-chunk-size': minChunkSize } = isSame ? record : {};
   const isSent = digest !== undefined && size !== undefined;
   return {
-    state: { location, smallestChunk, ...(isSent && { blob: { digest, size } }) },
-    save: async ({ location: next, smallestChunk: smallest, blob }) => {
+    state: { location, minChunkSize, ...(isSent && { blob: { digest, size } }) },
+    save: async ({ location: next, minChunkSize: smallest, blob }) => {
       const before = await recordOf(records, uploadId);
       const { digest: _1, size: _2, 'diff-id': _3, md5: _4, sha256: _5, location: _6, ...identity } = before;
       const sent = blob && layer();
@@ -111,7 +111,7 @@ export async function blobState(
         ...identity,
         'blob-name': name,
         ...(next !== undefined && { location: next }),
-        ...(smallest !== undefined && { 'smallest-chunk': smallest }),
+        ...(smallest !== undefined && { 'min-chunk-size': smallest }),
         ...blob,
         ...(sent && { 'diff-id': sent.diffId, ...sent.checksums }),
       });

@@ -1,4 +1,4 @@
-import type { HttpAnswer } from '@nodepool-builder/image-builder/module-kit';
+import type { HttpResponse } from '@nodepool-builder/image-builder/module-kit';
 import {
   CloudError,
   type CloudErrorCode,
@@ -41,7 +41,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
  */
 export function registryError(
   subject: string,
-  { status, headers, body }: HttpAnswer,
+  { status, headers, body }: HttpResponse,
   method = 'GET',
 ): CloudError {
   const { code = '', message = '' } = firstError(body) ?? {};

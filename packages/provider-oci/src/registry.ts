@@ -5,13 +5,13 @@ import {
   CloudError,
   cloudError,
   HttpAgent,
-  type HttpAnswer,
+  type HttpResponse,
   HttpClient,
   type HttpRequest,
   JsonReader,
   listAll,
-  type NetworkFailureKind,
-  networkFailure,
+  type NetworkErrorKind,
+  asNetworkError,
   noResponse,
   PAGE_SIZES,
   type RetryLimits,
@@ -26,7 +26,7 @@ import { DeletionForbiddenError, registryError } from './registry-error.ts';
 /** Timeout of one request in seconds. Sending a chunk may take long. */
 const TIMEOUT = 600;
 
-const RETRY: RetryLimits = { attempts: 6, firstDelay: 1, longestDelay: 30, longestRetryAfter: 300 };
+const RETRY: RetryLimits = { attempts: 6, firstDelay: 1, maxDelay: 30, maxRetryAfter: 300 };
 
 const MANIFEST_TYPES = [
   'application/vnd.oci.image.manifest.v1+json',
@@ -80,7 +80,7 @@ export interface RegistryRequest extends Omit<HttpRequest, 'url' | 'signal' | 'f
 export class Registry {
   readonly policy: RetryPolicy;
   /** Max chunk size that the registry accepts, in bytes, as far as known. */
-  longestChunk = Number.POSITIVE_INFINITY;
+  maxChunkSize = Number.POSITIVE_INFINITY;
   readonly #options: RegistryOptions;
   #client: Promise<HttpClient> | undefined;
   /** `Authorization` headers and their challenges, by scope of the requests. */
@@ -96,7 +96,7 @@ export class Registry {
   }
 
   /** Sends a request, and retries after transient errors. @throws CloudError, or the signal's reason */
-  async request(request: RegistryRequest): Promise<HttpAnswer> {
+  async request(request: RegistryRequest): Promise<HttpResponse> {
     const { signal } = request;
     return await this.policy.run(() => this.send(request), { signal });
   }
@@ -105,7 +105,7 @@ export class Registry {
    * Sends a request once, or twice if the first response requires credentials. @throws CloudError, or the signal's
    * reason
    */
-  async send({ task, path, signal, ...request }: RegistryRequest): Promise<HttpAnswer> {
+  async send({ task, path, signal, ...request }: RegistryRequest): Promise<HttpResponse> {
     signal.throwIfAborted();
     const start = performance.now();
     try {
@@ -125,7 +125,7 @@ export class Registry {
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof CloudError || !(error instanceof Error)) throw error;
-      const { message, kind } = networkFailure(error);
+      const { message, kind } = asNetworkError(error);
       if (kind === 'body-too-long') {
         throw cloudError('response-too-large', `${this.subject}: ${task}`, message, { cause: error });
       }
@@ -149,7 +149,7 @@ export class Registry {
     const { body: text, headers } = answer;
     const [type = ''] = (headers['content-type'] ?? '').split(';', 1);
     if (!/^\s*\{/.test(text)) throw this.#invalid(request.task, 'the response is not a manifest');
-    return { digest: digestOf(text), type: type.trim(), text };
+    return { digest: contentDigest(text), type: type.trim(), text };
   }
 
   async putManifest(reference: string, type: string, text: string, signal: AbortSignal): Promise<void> {
@@ -232,7 +232,7 @@ export class Registry {
     return new URL(`/v2/${repository.path}/${path}`, endpoint);
   }
 
-  async #authorized(request: HttpRequest & { readonly signal: AbortSignal }): Promise<HttpAnswer> {
+  async #authorized(request: HttpRequest & { readonly signal: AbortSignal }): Promise<HttpResponse> {
     this.#client ??= this.#open();
     const client = await this.#client;
     const { endpoint, credentials } = this.#options;
@@ -240,7 +240,7 @@ export class Registry {
     if (request.url.origin !== endpoint.origin) return await client.send(request);
     const { method = 'GET', signal } = request;
     const scope = method === 'GET' || method === 'HEAD' ? 'pull' : method === 'DELETE' ? 'delete' : 'push';
-    const send = async (authorization: string | undefined): Promise<HttpAnswer> =>
+    const send = async (authorization: string | undefined): Promise<HttpResponse> =>
       await client.send({
         ...request,
         headers: { ...request.headers, ...(authorization !== undefined && { authorization }) },
@@ -283,12 +283,12 @@ export class Registry {
   }
 }
 
-const REMEDIES: Partial<Record<NetworkFailureKind, string>> = {
+const REMEDIES: Partial<Record<NetworkErrorKind, string>> = {
   'unknown-authority': 'set ca-file to the certificate of its authority',
 };
 
 /** Computes the digest of a manifest or a blob. */
-export function digestOf(bytes: string | Uint8Array): string {
+export function contentDigest(bytes: string | Uint8Array): string {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 }
 

@@ -71,7 +71,7 @@ test('only the missing bytes are sent after a chunk that broke off', async (t) =
 });
 
 test('chunks have the length that the registry requires', async (t) => {
-  const { double, directory, open } = await doubleFixture(t, { smallestChunk: 3_000_000 });
+  const { double, directory, open } = await doubleFixture(t, { minChunkSize: 3_000_000 });
   const path = join(directory, 'disk.qcow2');
   await writeDisk(path, 9);
   await open().upload(await requestFor(path));

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { type Blob, uploadBlob } from '../src/blob-upload.ts';
-import { digestOf, Registry } from '../src/registry.ts';
+import { contentDigest, Registry } from '../src/registry.ts';
 
 const KIB = 1024;
 
@@ -47,8 +47,8 @@ async function openRegistry(t: TestContext, quirks: Quirks): Promise<Opened> {
     if (request.method === 'DELETE') return response.writeHead(uploads.delete(path) ? 204 : 404).end();
     if (request.method === 'PUT') {
       uploads.delete(path);
-      if (query.get('digest') !== digestOf(bytes)) return response.writeHead(400).end();
-      blobs.set(digestOf(bytes), bytes);
+      if (query.get('digest') !== contentDigest(bytes)) return response.writeHead(400).end();
+      blobs.set(contentDigest(bytes), bytes);
       return response.writeHead(201).end();
     }
     chunks.push(body.length);

@@ -1,5 +1,5 @@
 import type { ImageFilter } from '@nodepool-builder/image-builder';
-import { IMAGE_TAGS, SELF } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_TAGS, OWN_ACCOUNT } from '@nodepool-builder/image-builder/module-kit';
 
 /** Query parameters of one `GET /v2/images`. */
 type ImageQuery = Readonly<Record<string, string>>;
@@ -32,8 +32,8 @@ export function imageQueries(filter: ImageFilter, { projectId, withRefused }: Qu
   return withRefused ? [...passing, named, { ...named, os_hidden: 'true' }] : passing;
 }
 
-function ownerQueries({ owner = [SELF] }: ImageFilter, projectId: string | undefined): ImageQuery[] {
-  const ids = owner.map((id) => (id === SELF ? projectId : id));
+function ownerQueries({ owner = [OWN_ACCOUNT] }: ImageFilter, projectId: string | undefined): ImageQuery[] {
+  const ids = owner.map((id) => (id === OWN_ACCOUNT ? projectId : id));
   return ids.map((id) => (id === undefined ? {} : { owner: id }));
 }
 

@@ -1,5 +1,5 @@
 import type { AttestationDocument } from '@nodepool-builder/image-builder';
-import { cloudError, LARGEST_ATTESTATION } from '@nodepool-builder/image-builder/module-kit';
+import { cloudError, MAX_ATTESTATION_SIZE } from '@nodepool-builder/image-builder/module-kit';
 import type { ObjectStore, StoredObject } from './object-store.ts';
 import type { S3Keys } from './s3-keys.ts';
 
@@ -20,7 +20,7 @@ export class KeptAttestations {
   async read(externalId: string, signal: AbortSignal): Promise<readonly AttestationDocument[]> {
     const documents: AttestationDocument[] = [];
     for (const { key, size } of await this.#list(externalId, signal)) {
-      if (size > LARGEST_ATTESTATION) {
+      if (size > MAX_ATTESTATION_SIZE) {
         const reason = `it has ${size} bytes, more than 1 MiB, so it is not an attestation; remove it`;
         throw cloudError('image-failed', `object ${this.#store.bucket}/${key}`, reason);
       }

@@ -7,7 +7,7 @@ import { uploadDigest } from './s3-keys.ts';
 
 /** Part size in bytes. S3 accepts at most 10,000 parts. */
 const PART_SIZE = 16 * 2 ** 20;
-const MOST_PARTS = 9_000;
+const MAX_PARTS = 9_000;
 
 /** Object metadata keys: its upload, and the SHA-256 of the file if it was known at the start. */
 const [UPLOAD, SHA256] = ['upload', 'sha256'];
@@ -68,7 +68,7 @@ export async function startMultipart({
 export async function sendParts(upload: MultipartUpload, multipart: Multipart): Promise<Checksums> {
   const { file, concurrency, signal, onProgress } = upload;
   const there = await listParts(upload, multipart.id);
-  const partSize = Math.max(PART_SIZE, Math.ceil(file.size / MOST_PARTS / 2 ** 20) * 2 ** 20);
+  const partSize = Math.max(PART_SIZE, Math.ceil(file.size / MAX_PARTS / 2 ** 20) * 2 ** 20);
   const hashes = file.checksums ? [] : [createHash('md5'), createHash('sha256')];
   const digests: Buffer[] = [];
   const etags: string[] = [];

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import type { Diagnostic } from '@nodepool-builder/image-builder';
-import { imageIdFault, importedImageId } from '@nodepool-builder/image-builder/module-kit';
+import { imageIdError, importedImageId } from '@nodepool-builder/image-builder/module-kit';
 import { parseApiUrl } from './api/api-url.ts';
 import { hasAdminClaim } from './credentials/json-web-token.ts';
 import { artifactFormats, type ZuulSettings } from './zuul-settings.ts';
@@ -25,7 +25,7 @@ export function checkZuulSettings(settings: ZuulSettings, name: string): readonl
 
 /** Checks that image-ids, which begin with the name, are valid file names. */
 function imageIds(name: string): readonly Diagnostic[] {
-  const fault = imageIdFault(importedImageId({ image: name, uuid: '0'.repeat(32), endTime: Date.now() }));
+  const fault = imageIdError(importedImageId({ image: name, uuid: '0'.repeat(32), endTime: Date.now() }));
   if (fault === undefined) return [];
   const reason = `leads to image-ids that builders reject: each ${fault}`;
   return [{ pointer: '/name', reason, remedy: 'choose a plain name' }];

@@ -267,7 +267,7 @@ describe('an unusable artifact', () => {
     const row = site.zuul.table().add([await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' })]);
     const { repository } = site.repository;
     await assert.rejects(
-      site.builder().build({ imageId: idOf(row), repository, largestDisk: 2 ** 22 - 1 }),
+      site.builder().build({ imageId: idOf(row), repository, maxDiskSize: 2 ** 22 - 1 }),
       withCode('artifact-too-large'),
     );
   });

@@ -14,7 +14,7 @@ for await (const order of createInterface(process.stdin)) {
   const directory = join(dirname(destination), 'partial');
   const access = { guard: new AddressGuard({ configuredUrls: [url] }) };
   const begin = performance.now();
-  const request = { url, access, directory, largestSize: 2 ** 38, leaveFree: 0 };
+  const request = { url, access, directory, maxSize: 2 ** 38, leaveFree: 0 };
   const { path } = await downloadArtifact(request, { connections: Number(connections) });
   await rename(path, destination);
   await rm(directory, { recursive: true });

@@ -44,14 +44,14 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
       peak = Math.max(peak, memory);
       return seconds;
     };
-  const digestOf = (digest: string) => async (): Promise<number> => {
+  const digestSample = (digest: string) => async (): Promise<number> => {
     const begin = performance.now();
     await promisify(execFile)('openssl', ['dgst', `-${digest}`, image], { signal });
     return (performance.now() - begin) / 1000;
   };
   const samples = await compare(
     [
-      ...DIGESTS.map(({ digest, name }) => ({ name, sample: digestOf(digest) })),
+      ...DIGESTS.map(({ digest, name }) => ({ name, sample: digestSample(digest) })),
       { name: OURS, sample: upload() },
       { name: '@nodepool-builder/image-builder, known checksums', sample: upload('known') },
       { name: THEIRS, sample: async () => Number(await sdk.ask(image)) },

@@ -118,12 +118,12 @@ function missing(name: string): ArmRefusal {
 }
 
 /** Most tags of a resource. */
-const MOST_TAGS = 50;
+const MAX_TAGS = 50;
 
 /** Reads and checks the tags of a resource. */
 export function tagsOf(body: Json): Record<string, string> {
   const tags = Object.entries(isObject(body.tags) ? body.tags : {});
-  if (tags.length > MOST_TAGS) throw new ArmRefusal('TooManyTags', `The resource has ${tags.length} tags.`);
+  if (tags.length > MAX_TAGS) throw new ArmRefusal('TooManyTags', `The resource has ${tags.length} tags.`);
   const names = new Set<string>();
   for (const [name, value] of tags) {
     if (name.length > 512 || /[<>%&\\?/]/.test(name) || names.has(name.toLowerCase())) {

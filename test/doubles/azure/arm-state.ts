@@ -22,7 +22,7 @@ interface Entry<R> {
 }
 
 /** Milliseconds after which each list shows a resource. */
-const LONGEST_LAG = 60_000;
+const MAX_LAG = 60_000;
 
 /** Resources by id. As in Azure, ids differ by more than the case of their letters. */
 export class Resources<R extends ArmResource = ArmResource> {
@@ -66,7 +66,7 @@ export class Resources<R extends ArmResource = ArmResource> {
     const prefix = `${parent.toLowerCase()}/`;
     return [...this.#entries]
       .filter(([id]) => id.startsWith(prefix) && !id.slice(prefix.length).includes('/'))
-      .filter(([, entry]) => entry.hiddenLists-- <= 0 || performance.now() - entry.createdAt > LONGEST_LAG)
+      .filter(([, entry]) => entry.hiddenLists-- <= 0 || performance.now() - entry.createdAt > MAX_LAG)
       .map(([, { resource }]) => resource);
   }
 

@@ -17,7 +17,7 @@ export interface StateOptions {
   /** Tags in one response. Default: as many as the request asks for. */
   readonly pageSize?: number;
   /** Smallest chunk apart from the last one, in bytes. Default: any. */
-  readonly smallestChunk?: number;
+  readonly minChunkSize?: number;
   /** Whether manifests can be deleted. Default true. */
   readonly permitsDeletion?: boolean;
 }
@@ -40,7 +40,7 @@ export function refusal(status: number, code: string, message: string): Reply {
 const TAG = /^\w[\w.-]{0,127}$/;
 const DIGEST = /^sha256:[\da-f]{64}$/;
 
-function digestOf(bytes: Buffer): string {
+function contentDigest(bytes: Buffer): string {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 }
 
@@ -115,7 +115,7 @@ export class RegistryState {
   }
 
   #putManifest({ headers, body }: StateRequest, reference: string): Reply {
-    const digest = digestOf(body);
+    const digest = contentDigest(body);
     if (!TAG.test(reference) && reference !== digest) {
       return refusal(400, 'DIGEST_INVALID', 'provided digest did not match uploaded content');
     }
@@ -143,8 +143,8 @@ export class RegistryState {
     if (method === 'POST') {
       const created = randomUUID();
       this.uploads.set(created, { bytes: Buffer.alloc(0) });
-      const { smallestChunk } = this.#options;
-      const headers = smallestChunk === undefined ? {} : { 'oci-chunk-min-length': String(smallestChunk) };
+      const { minChunkSize } = this.#options;
+      const headers = minChunkSize === undefined ? {} : { 'oci-chunk-min-length': String(minChunkSize) };
       return { status: 202, headers: { ...headers, ...this.#place(created) } };
     }
     const upload = this.uploads.get(id);
@@ -161,7 +161,7 @@ export class RegistryState {
     upload.bytes = Buffer.concat([upload.bytes, body]);
     if (isBroken && this.#options.losesBrokenChunks) this.uploads.delete(id);
     if (method === 'PATCH') return { status: 202, headers: this.#place(id) };
-    const digest = digestOf(upload.bytes);
+    const digest = contentDigest(upload.bytes);
     this.uploads.delete(id);
     if (query.get('digest') !== digest) {
       return refusal(400, 'DIGEST_INVALID', 'provided digest did not match uploaded content');

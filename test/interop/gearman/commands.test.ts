@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { JobFailure } from '@nodepool-builder/gearman-node';
+import { WorkFailError } from '@nodepool-builder/gearman-node';
 import { waitUntil } from '../../fixtures/wait-until.ts';
 import { run, startWorker } from './commands.ts';
 import { SERVERS } from './site.ts';
@@ -12,7 +12,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       const able = worker();
       able.setFunctions({
         reverse: (job) => job.payload.toReversed(),
-        fails: () => Promise.reject(new JobFailure('no')),
+        fails: () => Promise.reject(new WorkFailError('no')),
       });
       const { code, stdout } = await run('gearman', address.port, ['-f', 'reverse'], 'hello');
       assert.deepEqual([code, stdout], [0, 'olleh']);

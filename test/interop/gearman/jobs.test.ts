@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { Client, JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
+import { Client, WorkFailError, type WorkerJob } from '@nodepool-builder/gearman-node';
 import { held, SERVERS } from './site.ts';
 
 for (const [server, start] of Object.entries(SERVERS)) {
@@ -49,7 +49,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
     test('a worker serves the next job after a failure and after an exception', async (t) => {
       const { client, worker } = await start(t);
       worker().setFunctions({
-        fails: () => Promise.reject(new JobFailure('no')),
+        fails: () => Promise.reject(new WorkFailError('no')),
         throws: () => Promise.reject(new Error('boom')),
         works: () => 'done',
       });
@@ -63,7 +63,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
 
     test('a failed job’s last warning is part of its error', async (t) => {
       const { client, worker } = await start(t);
-      worker().setFunctions({ fails: warning(new JobFailure('no')), throws: warning(new Error('boom')) });
+      worker().setFunctions({ fails: warning(new WorkFailError('no')), throws: warning(new Error('boom')) });
       const last = Buffer.from('no space');
       await assert.rejects(client.submit('fails').result, { code: 'job-failed', warning: last });
       await assert.rejects(client.submit('throws').result, { code: 'job-exception', warning: last });

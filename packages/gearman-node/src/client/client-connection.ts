@@ -16,7 +16,7 @@ export interface ClientConnectionOptions {
   readonly timeout: number;
   readonly maxPacketSize: number | undefined;
   /** Called when the server has replied to a request. */
-  readonly onAnswer: () => void;
+  readonly onReply: () => void;
   readonly onClose: (error: GearmanError) => void;
 }
 
@@ -106,12 +106,12 @@ export class ClientConnection {
   static readonly #handlers: {
     readonly [N in PacketName]?: (self: ClientConnection, packet: Packet) => void;
   } = {
-    JOB_CREATED: (self, packet) => self.#onAnswer(packet),
-    STATUS_RES: (self, packet) => self.#onAnswer(packet),
-    STATUS_RES_UNIQUE: (self, packet) => self.#onAnswer(packet),
+    JOB_CREATED: (self, packet) => self.#onReply(packet),
+    STATUS_RES: (self, packet) => self.#onReply(packet),
+    STATUS_RES_UNIQUE: (self, packet) => self.#onReply(packet),
     ERROR: (self, packet) => {
       if (self.#requests.fail(new ServerError(packet.text('code'), packet.text('text'))))
-        self.#options.onAnswer();
+        self.#options.onReply();
     },
     WORK_STATUS: (self, packet) => self.#onStatus(packet),
     WORK_DATA: (self, packet) =>
@@ -129,8 +129,8 @@ export class ClientConnection {
     WORK_FAIL: (self, packet) => self.#ended(packet)?.fail(),
   };
 
-  #onAnswer(packet: Packet): void {
-    if (this.#requests.answer(packet)) this.#options.onAnswer();
+  #onReply(packet: Packet): void {
+    if (this.#requests.answer(packet)) this.#options.onReply();
   }
 
   #onOversized(packet: Packet, size: number): void {

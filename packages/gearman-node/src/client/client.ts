@@ -198,7 +198,7 @@ export class Client implements AsyncDisposable {
       clientId,
       timeout,
       maxPacketSize,
-      onAnswer: () => server.answered(),
+      onReply: () => server.answered(),
       onClose: (error) => {
         server.lost();
         if (error.code !== 'closed') logger?.warn(error.message);

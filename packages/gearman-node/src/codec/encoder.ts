@@ -45,7 +45,7 @@ export class PacketEncoder {
     const copied = payload === undefined ? values.length : values.length - 1;
     let room = HEADER_SIZE + values.length;
     for (let index = 0; index < copied; index += 1) {
-      room += longestEncoding(name, index, values[index] as ArgumentValue, index === values.length - 1);
+      room += maxEncodedLength(name, index, values[index] as ArgumentValue, index === values.length - 1);
     }
     if (room + (payload?.length ?? 0) > MAX_BODY_SIZE) {
       throw new GearmanError('invalid-argument', `the arguments of ${name} exceed 4 GiB; send them in parts`);
@@ -154,7 +154,7 @@ function passedOn(value: ArgumentValue | undefined): Uint8Array | undefined {
 }
 
 /** Checks an argument. Returns an upper bound of its size: UTF-8 takes at most three bytes for each unit of a string. */
-function longestEncoding(name: PacketName, index: number, value: ArgumentValue, isLast: boolean): number {
+function maxEncodedLength(name: PacketName, index: number, value: ArgumentValue, isLast: boolean): number {
   if (typeof value === 'number') return String(value).length;
   if (typeof value !== 'string' && !types.isUint8Array(value)) {
     const kind = `of type ${typeof value}; give text, a number or bytes`;

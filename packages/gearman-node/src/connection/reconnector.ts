@@ -9,8 +9,8 @@ import type { ServerAddress } from './server-address.ts';
 export interface ReconnectorOptions extends BackoffOptions {
   /** Timeout of one attempt to connect, in milliseconds. */
   readonly timeout: number;
-  /** Serves a new socket until it closes. It calls `onAnswer` when the server has replied to a request. */
-  readonly serve: (socket: Socket, onAnswer: () => void) => Promise<void>;
+  /** Serves a new socket until it closes. It calls `onReply` when the server has replied to a request. */
+  readonly serve: (socket: Socket, onReply: () => void) => Promise<void>;
   /** Called when an attempt to connect failed; the next one follows. */
   readonly onFailure: (error: ConnectionError) => void;
 }

@@ -19,7 +19,7 @@ export interface JobSubmission {
 }
 
 /** Result of a submission. */
-export interface Submitted<Owner> {
+export interface SubmitResult<Owner> {
   readonly job: ServerJob<Owner>;
   /** Whether the job is new. False for a submission that joined an existing job. */
   readonly isNew: boolean;
@@ -83,7 +83,7 @@ export class JobQueue<Owner> {
   }
 
   /** Adds a job, or joins the job with the same key. Returns undefined if the function's limit is reached. */
-  submit(client: Peer<Owner>, submission: JobSubmission): Submitted<Owner> | undefined {
+  submit(client: Peer<Owner>, submission: JobSubmission): SubmitResult<Owner> | undefined {
     const queue = this.#function(submission.function);
     const uniqueKey = uniqueKeyOf(submission.unique, submission.payload);
     const existing = this.#uniques.find(uniqueKey, queue);

@@ -15,7 +15,7 @@ export interface EchoPort {
 export class EchoConfirmation {
   readonly #server: ServerKnowledge;
   readonly #port: EchoPort;
-  readonly #firstAnswer: ReplyTimer;
+  readonly #firstReply: ReplyTimer;
   readonly #answers: ReplyTimer;
   readonly #waiting = new Map<number, () => void>();
   #sent = 0;
@@ -24,7 +24,7 @@ export class EchoConfirmation {
   constructor(server: ServerKnowledge, timeout: number, port: EchoPort) {
     this.#server = server;
     this.#port = port;
-    this.#firstAnswer = new ReplyTimer(Math.min(FIRST_LIMIT, timeout), () => this.#onMute());
+    this.#firstReply = new ReplyTimer(Math.min(FIRST_LIMIT, timeout), () => this.#onMute());
     this.#answers = new ReplyTimer(timeout, port.onSilence);
   }
 
@@ -34,7 +34,7 @@ export class EchoConfirmation {
     this.#sent += 1;
     const token = this.#sent;
     this.#port.send(String(token));
-    (this.#server.answersEcho ? this.#answers : this.#firstAnswer).sent();
+    (this.#server.answersEcho ? this.#answers : this.#firstReply).sent();
     await new Promise<void>((resolve) => {
       this.#waiting.set(token, resolve);
     });
@@ -43,7 +43,7 @@ export class EchoConfirmation {
   /** Handles ECHO_RES. It also completes the earlier requests, because a server replies in order. */
   answered(token: string): void {
     this.#server.answersEcho = true;
-    this.#firstAnswer.stop();
+    this.#firstReply.stop();
     this.#answers.answered();
     for (const [sent, resolve] of this.#waiting) {
       if (sent > Number(token)) break;
@@ -54,14 +54,14 @@ export class EchoConfirmation {
 
   /** Resolves all requests when the connection has closed. */
   end(): void {
-    this.#firstAnswer.stop();
+    this.#firstReply.stop();
     this.#answers.stop();
     this.#releaseAll();
   }
 
   #onMute(): void {
     this.#server.answersEcho = false;
-    this.#firstAnswer.stop();
+    this.#firstReply.stop();
     this.#releaseAll();
   }
 

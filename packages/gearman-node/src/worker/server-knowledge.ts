@@ -14,12 +14,12 @@ const MANY_FUNCTIONS = 1000;
 export class ServerKnowledge {
   /** Whether the server replies to ECHO_REQ, which the Python server never does. */
   answersEcho: boolean | undefined;
-  readonly #shortestTimeout: number;
+  readonly #minTimeout: number;
   #timeout: number;
 
   /** @param timeout initial time limit of requests, in milliseconds */
   constructor(timeout: number) {
-    this.#shortestTimeout = timeout;
+    this.#minTimeout = timeout;
     this.#timeout = timeout;
   }
 
@@ -30,14 +30,14 @@ export class ServerKnowledge {
    */
   timeoutFor(functions: number): number {
     const limit = this.#timeout * (1 + functions / MANY_FUNCTIONS);
-    return Math.min(Math.round(limit), MAX_FACTOR * this.#shortestTimeout);
+    return Math.min(Math.round(limit), MAX_FACTOR * this.#minTimeout);
   }
 
   /** Records the end of a connection. */
   closed({ code }: GearmanError): void {
     this.#timeout =
       code === 'server-silent'
-        ? Math.min(2 * this.#timeout, MAX_FACTOR * this.#shortestTimeout)
-        : this.#shortestTimeout;
+        ? Math.min(2 * this.#timeout, MAX_FACTOR * this.#minTimeout)
+        : this.#minTimeout;
   }
 }

@@ -5,7 +5,7 @@ const QUICK = 10;
 const TOLERATED = 8;
 
 const FIRST_PAUSE = 10;
-const LONGEST_PAUSE = 1000;
+const MAX_PAUSE = 1000;
 
 /**
  * Slows down a worker whose server keeps waking it without a job. gearmand does that thousands of times per second
@@ -33,7 +33,7 @@ export class SpinGuard {
     this.#wokenQuickly = this.#now() - this.#sleptAt < QUICK;
     if (!this.#wokenQuickly) this.#vain = 0;
     const excess = this.#vain - TOLERATED;
-    return excess <= 0 ? 0 : Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (excess - 1));
+    return excess <= 0 ? 0 : Math.min(MAX_PAUSE, FIRST_PAUSE * 2 ** (excess - 1));
   }
 
   /** Records that the worker got a job. */

@@ -9,7 +9,7 @@ import { ConnectionError, type GearmanError, ProtocolError, ServerError } from '
 import type { PacketName } from '../packets.ts';
 import { Abilities, MANY } from './abilities.ts';
 import { EchoConfirmation } from './echo-confirmation.ts';
-import { GRAB_PACKETS, GrabForecast } from './grab-forecast.ts';
+import { GRAB_PACKETS, GrabWindow } from './grab-window.ts';
 import { BATCH, type RegistrationPacket, RegistrationQueue } from './registration-queue.ts';
 import { SpinGuard } from './spin-guard.ts';
 import type { ServerContext, WorkerContext } from './worker-context.ts';
@@ -52,7 +52,7 @@ export class WorkerConnection {
   readonly #timeout: number;
   readonly #grabs: ReplyTimer;
   readonly #echo: EchoConfirmation;
-  readonly #forecast = new GrabForecast();
+  readonly #grabWindow = new GrabWindow();
   readonly #spinGuard = new SpinGuard();
   readonly #jobConnection: JobConnection;
   readonly #interval: NodeJS.Timeout;
@@ -116,7 +116,7 @@ export class WorkerConnection {
       this.#connection.isOpen &&
       this.#abilities.size > 0 &&
       this.#registrations.isEmpty &&
-      this.#grabs.outstanding < this.#forecast.window &&
+      this.#grabs.outstanding < this.#grabWindow.size &&
       !this.#abilities.hasRemovable(this.#isRunning)
     );
   }
@@ -173,7 +173,7 @@ export class WorkerConnection {
     JOB_ASSIGN_UNIQ: (self, packet) => self.#onJob(packet),
     JOB_ASSIGN_ALL: (self, packet) => self.#onJob(packet),
     ECHO_RES: (self, packet) => {
-      self.#server.onAnswer();
+      self.#server.onReply();
       self.#echo.answered(packet.key('data'));
     },
     ERROR: (self, packet) => self.#onError(new ServerError(packet.text('code'), packet.text('text'))),
@@ -214,7 +214,7 @@ export class WorkerConnection {
   #onNoJob(): void {
     if (this.#grabs.outstanding === 0) return;
     this.#grabAnswered();
-    this.#forecast.drained();
+    this.#grabWindow.drained();
     this.#state = 'drained';
     if (this.#grabs.outstanding === 0) this.#sleep();
     this.#context.slots.give();
@@ -224,7 +224,7 @@ export class WorkerConnection {
     this.#deregister();
     this.#state = 'asleep';
     this.#connection.send('PRE_SLEEP');
-    this.#forecast.slept();
+    this.#grabWindow.slept();
     this.#spinGuard.slept();
   }
 
@@ -247,9 +247,9 @@ export class WorkerConnection {
       throw new ProtocolError('packet-unexpected', message);
     }
     this.#grabAnswered();
-    this.#forecast.served();
+    this.#grabWindow.served();
     this.#spinGuard.served();
-    this.#state = this.#forecast.isLoneJob && this.#grabs.outstanding === 0 ? 'served' : 'awake';
+    this.#state = this.#grabWindow.isLoneJob && this.#grabs.outstanding === 0 ? 'served' : 'awake';
     const job = new AssignedJob(
       {
         handle: packet.key('handle'),
@@ -354,7 +354,7 @@ export class WorkerConnection {
 
   #grabAnswered(): void {
     this.#isGrabSupported = true;
-    this.#server.onAnswer();
+    this.#server.onReply();
     this.#grabs.answered();
   }
 

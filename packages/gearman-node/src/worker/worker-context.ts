@@ -26,5 +26,5 @@ export interface WorkerContext {
 export interface ServerContext {
   readonly known: ServerKnowledge;
   /** Called whenever the server has replied to a request. */
-  readonly onAnswer: () => void;
+  readonly onReply: () => void;
 }

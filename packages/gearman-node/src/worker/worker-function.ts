@@ -1,5 +1,5 @@
 import { checkNames, MAX_TIMER_DELAY, refuse } from '../argument-checks.ts';
-import { JobFailure } from '../errors.ts';
+import { WorkFailError } from '../errors.ts';
 import type { JobHandler } from './worker-job.ts';
 
 /** A function with a time limit. */
@@ -41,5 +41,5 @@ export function timeoutOf(declared: WorkerFunction): number | undefined {
 
 /** Handler of a function that a server assigns although the worker does not offer it. */
 export const notOffered: JobHandler = (job) => {
-  throw new JobFailure(`this worker does not offer ${job.function}`);
+  throw new WorkFailError(`this worker does not offer ${job.function}`);
 };

@@ -1,7 +1,7 @@
 import { types } from 'node:util';
 import { checkCount, checkPayload } from '../argument-checks.ts';
 import { checkPacketSize } from '../codec/packet-size.ts';
-import { GearmanError, JobFailure } from '../errors.ts';
+import { GearmanError, WorkFailError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 import type { ArgumentValues, PacketName } from '../packets.ts';
 
@@ -167,7 +167,7 @@ export class AssignedJob implements WorkerJob {
 export type JobResult = string | Uint8Array | void;
 
 /**
- * Runs one job. The result is sent as WORK_COMPLETE, a thrown {@link JobFailure} as WORK_FAIL, and any other thrown
+ * Runs one job. The result is sent as WORK_COMPLETE, a thrown {@link WorkFailError} as WORK_FAIL, and any other thrown
  * error as WORK_EXCEPTION with the first line of its message.
  */
 export type JobHandler = (job: WorkerJob) => Promise<JobResult> | JobResult;
@@ -175,7 +175,7 @@ export type JobHandler = (job: WorkerJob) => Promise<JobResult> | JobResult;
 /** The final packet of a job. */
 export type JobOutcome =
   | { readonly packet: 'WORK_COMPLETE'; readonly data: string | Uint8Array }
-  | { readonly packet: 'WORK_FAIL'; readonly error: JobFailure }
+  | { readonly packet: 'WORK_FAIL'; readonly error: WorkFailError }
   | { readonly packet: 'WORK_EXCEPTION'; readonly data: string; readonly error: unknown };
 
 /** Maximum length of the line in WORK_EXCEPTION. */
@@ -216,7 +216,7 @@ function completion(result: unknown, job: AssignedJob): JobOutcome {
 }
 
 function failure(error: unknown): JobOutcome {
-  if (error instanceof JobFailure) return { packet: 'WORK_FAIL', error };
+  if (error instanceof WorkFailError) return { packet: 'WORK_FAIL', error };
   return { packet: 'WORK_EXCEPTION', data: firstLine(error), error };
 }
 

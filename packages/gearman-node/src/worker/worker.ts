@@ -124,7 +124,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       return new Reconnector(server, {
         ...options.reconnect,
         timeout,
-        serve: (socket, onAnswer) => this.#serve(server, socket, { known, onAnswer }),
+        serve: (socket, onReply) => this.#serve(server, socket, { known, onReply }),
         onFailure: (error) => logger?.warn(error.message),
       });
     });

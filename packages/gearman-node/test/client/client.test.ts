@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Client } from '../../src/client/client.ts';
-import { JobFailure } from '../../src/errors.ts';
+import { WorkFailError } from '../../src/errors.ts';
 import { Worker } from '../../src/worker/worker.ts';
 import { JobServerSite } from '../fixtures/job-server-site.ts';
 import { ScriptedServer } from '../fixtures/scripted-server.ts';
@@ -43,7 +43,7 @@ test('a job’s events arrive in order, before its result', async (t) => {
 test('a failed job and a job with an exception reject with distinct errors', async (t) => {
   const { client, worker } = await working(t);
   worker.setFunctions({
-    fails: () => Promise.reject(new JobFailure('no')),
+    fails: () => Promise.reject(new WorkFailError('no')),
     throws: () => Promise.reject(new Error('boom')),
   });
   await assert.rejects(client.submit('fails').result, { code: 'job-failed' });

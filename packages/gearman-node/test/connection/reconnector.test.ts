@@ -9,8 +9,8 @@ import { ScriptedServer } from '../fixtures/scripted-server.ts';
 const FAST = { minDelay: 1, maxDelay: 4, timeout: 60_000 };
 
 /** Serves a socket until it closes. */
-async function untilClosed(socket: Socket, onAnswer?: () => void): Promise<void> {
-  onAnswer?.();
+async function untilClosed(socket: Socket, onReply?: () => void): Promise<void> {
+  onReply?.();
   socket.resume();
   socket.on('error', () => {});
   await once(socket, 'close');

@@ -6,7 +6,7 @@ import type { ServerConnection } from '../../src/server/server-connection.ts';
 
 const job = {} as ServerJob<ServerConnection>;
 /** The longest delay of Node's timers. */
-const LONGEST = 2 ** 31 - 1;
+const MAX_TIMER_DELAY = 2 ** 31 - 1;
 
 test('a job timer runs its action once, after the delay', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
@@ -22,9 +22,9 @@ test('a job timer runs its action once, after the delay', (t) => {
 test('a job timer’s delay may exceed the limit of Node’s timers', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const action = mock.fn();
-  new JobTimers().start(job, 2 * LONGEST + 1000, action);
+  new JobTimers().start(job, 2 * MAX_TIMER_DELAY + 1000, action);
   // Timer by timer: for Node's mock all actions of a tick happen at its end.
-  for (const time of [LONGEST, LONGEST, 999]) t.mock.timers.tick(time);
+  for (const time of [MAX_TIMER_DELAY, MAX_TIMER_DELAY, 999]) t.mock.timers.tick(time);
   assert.equal(action.mock.callCount(), 0);
   t.mock.timers.tick(1);
   assert.equal(action.mock.callCount(), 1);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { test } from 'node:test';
 import { encodePacket } from '../../src/codec/encoder.ts';
 import type { ServerAddress } from '../../src/connection/server-address.ts';
-import { type GearmanError, JobFailure } from '../../src/errors.ts';
+import { type GearmanError, WorkFailError } from '../../src/errors.ts';
 import type { WorkerJob } from '../../src/worker/worker-job.ts';
 import { assign, expect, held, scripted } from '../fixtures/scripted-worker.ts';
 
@@ -46,9 +46,9 @@ test('a worker without functions neither grabs nor sleeps', async (t) => {
   await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
 });
 
-test('a job whose handler throws ends with WORK_FAIL for a JobFailure, and with WORK_EXCEPTION otherwise', async (t) => {
+test('a job whose handler throws ends with WORK_FAIL for a WorkFailError, and with WORK_EXCEPTION otherwise', async (t) => {
   const { server } = await scripted(t, {
-    fails: () => Promise.reject(new JobFailure('no')),
+    fails: () => Promise.reject(new WorkFailError('no')),
     throws: () => Promise.reject(new Error('boom\nat line 1')),
   });
   await server.until('GRAB_JOB_UNIQ');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { JobFailure } from '../../src/errors.ts';
+import { WorkFailError } from '../../src/errors.ts';
 import { AssignedJob, type JobHandler, runHandler } from '../../src/worker/worker-job.ts';
 
 const job = new AssignedJob(
@@ -26,8 +26,8 @@ test('a handler’s result is text or bytes, or empty for undefined', async () =
   }
 });
 
-test('a handler’s JobFailure is sent as WORK_FAIL', async () => {
-  const error = new JobFailure('no such image');
+test('a handler’s WorkFailError is sent as WORK_FAIL', async () => {
+  const error = new WorkFailError('no such image');
   for (const handler of [
     () => {
       throw error;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Admin } from '../../src/admin/admin.ts';
 import { Client } from '../../src/client/client.ts';
-import { type GearmanError, JobFailure } from '../../src/errors.ts';
+import { type GearmanError, WorkFailError } from '../../src/errors.ts';
 import { Worker, type WorkerOptions } from '../../src/worker/worker.ts';
 import { JobServerSite } from '../fixtures/job-server-site.ts';
 
@@ -230,7 +230,7 @@ for (const logsFailures of [true, false]) {
     const logger = { debug: write, info: write, warn: write, error: write };
     const { worker, client } = await working(t, { logger, logsFailures });
     worker.setFunctions({
-      fails: () => Promise.reject(new JobFailure('no space')),
+      fails: () => Promise.reject(new WorkFailError('no space')),
       throws: () => Promise.reject(new Error('no space')),
     });
     await assert.rejects(client.submit('fails').result, { code: 'job-failed' });

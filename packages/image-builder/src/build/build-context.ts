@@ -14,7 +14,7 @@ import type { BuildSite } from '../repository.ts';
 import type { Progress, Snapshot } from '../types.ts';
 import type { BuildLog } from './build-log.ts';
 import { FullDiskWatch } from './full-disk.ts';
-import { withoutCredentials } from './material-address.ts';
+import { stripCredentials } from './material-address.ts';
 import { SourceRepositories } from './source-repository.ts';
 import { temporaryVariables } from './temporary-variables.ts';
 
@@ -57,7 +57,7 @@ interface BuildParts {
 /** Creates the context of one build. */
 export function createBuildContext(parts: BuildParts): CoreContext {
   const { job, diskimage, formats, site, log, signal, onProgress, reserveSpace } = parts;
-  const { imageId, repository, logger, environment = inheritedEnvironment(), largestDisk } = job;
+  const { imageId, repository, logger, environment = inheritedEnvironment(), maxDiskSize } = job;
   const { staging, state, onSettled } = site;
   const runLogged = createRunLogged(environment, parts);
   const repositories = new SourceRepositories(async () => {
@@ -72,7 +72,7 @@ export function createBuildContext(parts: BuildParts): CoreContext {
     formats,
     directory: staging.directory,
     environment,
-    largestDisk,
+    maxDiskSize,
     signal,
     outputPath: (format) => staging.path(imageFileName(imageId, format)),
     runLogged,
@@ -108,7 +108,7 @@ export function createBuildContext(parts: BuildParts): CoreContext {
 }
 
 function addMaterial(known: Material[], { uri, ...rest }: Material): void {
-  const material = { ...rest, ...(uri !== undefined && { uri: withoutCredentials(uri) }) };
+  const material = { ...rest, ...(uri !== undefined && { uri: stripCredentials(uri) }) };
   if (!known.some((other) => isDeepStrictEqual(other, material))) known.push(material);
 }
 

@@ -33,7 +33,7 @@ export function commandVariables(
 export function checkedVariables({ name, envVars = {} }: DiskImage): Record<string, string> {
   return Object.fromEntries(
     Object.entries(envVars).map(([key, value]) => {
-      const fault = variableFault(key, value);
+      const fault = variableError(key, value);
       if (fault === undefined) return [key, value as string];
       throw new ImageError(
         'invalid-configuration',
@@ -92,7 +92,7 @@ function variablesOf({ envVars = {} }: DiskImage, inherited: Environment): Envir
 /**
  * Returns the reason why an entry of `env-vars` is invalid, and the remedy. It omits the value, which may be a secret.
  */
-export function variableFault(name: string, value: unknown): string | undefined {
+export function variableError(name: string, value: unknown): string | undefined {
   const isName = name !== '' && !name.includes('=') && !name.includes('\0');
   if (!isName) return 'has a name that is empty or contains "=" or a NUL; correct the name';
   if (typeof value !== 'string') return 'is not a string; put it in quotes';

@@ -4,8 +4,8 @@ import { lstat, readdir, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /** Limits of {@link directoryDigest}. */
-const MOST_FILES = 2_000;
-const MOST_BYTES = 64 * 2 ** 20;
+const MAX_FILES = 2_000;
+const MAX_BYTES = 64 * 2 ** 20;
 
 /**
  * Returns the SHA-256 of a regular file in hexadecimal; undefined if it cannot be read, is not a regular file, or is
@@ -47,18 +47,18 @@ export async function directoryDigest(directory: string, signal: AbortSignal): P
     const lines: string[] = [];
     let bytes = 0;
     const names = (await readdir(directory, { recursive: true })).toSorted();
-    if (names.length > MOST_FILES) return undefined;
+    if (names.length > MAX_FILES) return undefined;
     for (const name of names) {
       const path = join(directory, name);
       const state = await lstat(path);
       if (state.isDirectory()) continue;
       bytes += state.size;
-      if (bytes > MOST_BYTES || name.includes('\n')) return undefined;
+      if (bytes > MAX_BYTES || name.includes('\n')) return undefined;
       const digest = state.isSymbolicLink()
         ? createHash('sha256')
             .update(await readlink(path))
             .digest('hex')
-        : await fileDigest(path, { limit: MOST_BYTES, signal });
+        : await fileDigest(path, { limit: MAX_BYTES, signal });
       if (digest === undefined) return undefined;
       lines.push(`${digest}  ${name}\n`);
     }

@@ -3,7 +3,7 @@ import type { FullBuildContext } from '../context.ts';
 import { fileDigest } from './file-digest.ts';
 
 /** Maximum size of a program or a script with a digest, in bytes. */
-const LARGEST_FILE = 256 * 2 ** 20;
+const MAX_FILE_SIZE = 256 * 2 ** 20;
 
 /** Describes a program or a script of this host by its digest, and by its git commit if it is in a repository. */
 export async function fileMaterial(
@@ -12,7 +12,7 @@ export async function fileMaterial(
   { signal, findRepository }: Pick<FullBuildContext, 'signal' | 'findRepository'>,
 ): Promise<Material> {
   const [sha256, repository] = [
-    await fileDigest(path, { limit: LARGEST_FILE, signal }),
+    await fileDigest(path, { limit: MAX_FILE_SIZE, signal }),
     await findRepository(path),
   ];
   return {

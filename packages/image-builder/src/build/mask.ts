@@ -1,5 +1,5 @@
 /** Minimum length of a masked text, because shorter ones occur too often by chance. */
-export const SHORTEST_SECRET = 4;
+export const MIN_SECRET_LENGTH = 4;
 
 const MASK = '***';
 
@@ -13,7 +13,7 @@ export function createMask(secrets: readonly string[] = []): (text: string) => s
     .flatMap((secret) => secret.split(/[\r\n]+/))
     .map((line) => line.trim())
     .flatMap((line) => [line, ...quoted(line)])
-    .filter((line) => line.length >= SHORTEST_SECRET)
+    .filter((line) => line.length >= MIN_SECRET_LENGTH)
     // Longest first, because a shorter one may be part of it.
     .toSorted((one, other) => other.length - one.length);
   return (text) => hidden.reduce((masked, secret) => masked.replaceAll(secret, MASK), text);

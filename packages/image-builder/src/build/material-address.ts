@@ -5,7 +5,7 @@ const SECRET_PARAMETER = /sig|token|password|secret|credential|auth|key/i;
  * Removes credentials from an address: a user with a password before the host, and parameters of signed requests. A
  * user without a password stays, because for SSH it is not a secret.
  */
-export function withoutCredentials(uri: string): string {
+export function stripCredentials(uri: string): string {
   const [scheme, rest] = split(uri, '://');
   if (rest === undefined) return uri; // such as user@host:path, which has no password
   const end = rest.search(/[/?#]/);

@@ -2,7 +2,7 @@ import { realpathSync } from 'node:fs';
 import { lstat, realpath } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { SYSTEM_PATH } from '../cleanup/privileged.ts';
-import { withoutCredentials } from './material-address.ts';
+import { stripCredentials } from './material-address.ts';
 
 /** Timeout of a git command, in milliseconds. */
 const GIT_TIMEOUT = 20_000;
@@ -134,5 +134,5 @@ export function gitUri(url: string, commit: string): string {
     : host === undefined
       ? url
       : `ssh://${host}/${path?.replace(/^\//, '')}`;
-  return withoutCredentials(`git+${absolute.replace(/^git\+/, '')}@${commit}`);
+  return stripCredentials(`git+${absolute.replace(/^git\+/, '')}@${commit}`);
 }

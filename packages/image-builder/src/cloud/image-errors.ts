@@ -1,6 +1,6 @@
 import { type CloudError, cloudError } from '../cloud-error.ts';
 import { ImageError } from '../errors.ts';
-import { imageIdFault } from '../image-id.ts';
+import { imageIdError } from '../image-id.ts';
 
 /** Creates the error for the deletion of an image that a provider did not upload. */
 export function notOurs(provider: string, externalId: string): CloudError {
@@ -16,7 +16,7 @@ export function noImage(place: string, externalId: string): ImageError {
 
 /** Rejects external ids that would lead out of their directory. @throws ImageError `image-not-found` */
 export function checkExternalId(externalId: string): void {
-  const fault = imageIdFault(externalId);
+  const fault = imageIdError(externalId);
   if (fault === undefined) return;
   const id = JSON.stringify(externalId);
   throw new ImageError('image-not-found', `external-id ${id} ${fault}; list shows the existing ids`);
@@ -28,7 +28,7 @@ export function checkExternalId(externalId: string): void {
  * @param reason follows the name: `contains a "/"`. Default: why the name is not a valid file name; undefined if it is
  * @throws ImageError `provider-refused`
  */
-export function checkImageName(provider: string, name: string, reason = imageIdFault(name)): void {
+export function checkImageName(provider: string, name: string, reason = imageIdError(name)): void {
   if (reason === undefined) return;
   throw new ImageError(
     'provider-refused',

@@ -27,7 +27,7 @@ const HOLE = 1024 * 1024;
 /** Checks that a directory exists, that this user may write to it, and what its file system supports. */
 export async function* checkDirectory(name: string, path: string): AsyncGenerator<CheckResult> {
   const subject = `${name} ${path}`;
-  const fault = await accessFault(path);
+  const fault = await accessError(path);
   if (fault !== undefined) {
     yield { subject, status: 'problem', ...fault };
     return;
@@ -36,7 +36,7 @@ export async function* checkDirectory(name: string, path: string): AsyncGenerato
   yield await checkFileSystem(`file system of ${name}`, path);
 }
 
-async function accessFault(
+async function accessError(
   path: string,
 ): Promise<Required<Pick<CheckResult, 'message' | 'remedy'>> | undefined> {
   try {
@@ -129,7 +129,7 @@ const SCARCE = 2 ** 30;
  * @param needed minimum number of bytes; with less, work fails
  * @param what user of the space: `the largest image`
  */
-export async function checkRoom(
+export async function checkFreeSpace(
   name: string,
   path: string,
   needed: number | undefined,

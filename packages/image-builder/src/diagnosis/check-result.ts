@@ -48,7 +48,7 @@ export async function attempt<T>(
     return { value: await step() };
   } catch (error) {
     signal.throwIfAborted();
-    const message = messageOf(error);
+    const message = errorMessage(error);
     const at = message.lastIndexOf('; ');
     const problem = { subject, status: 'problem', message, remedy } as const;
     if (at === -1) return { problem };
@@ -57,13 +57,13 @@ export async function attempt<T>(
 }
 
 /** Returns the message of an error. The error of a host with several addresses has none of its own. */
-function messageOf(error: unknown): string {
+function errorMessage(error: unknown): string {
   const { message, code, name } = Object(error) as Partial<NodeJS.ErrnoException>;
   return message || code || name || String(error);
 }
 
 /** Maximum difference in seconds between the clock of this host and another one. */
-const LARGEST_DIFFERENCE = 30;
+const MAX_DIFFERENCE = 30;
 
 /** Difference in seconds at which tokens and certificates fail. */
 const FATAL_DIFFERENCE = 300;
@@ -83,8 +83,8 @@ export function checkClock(
   if (Number.isNaN(time)) return undefined;
   const difference = Math.round((now - time) / 1000);
   const subject = `clock, compared with ${source}`;
-  if (Math.abs(difference) <= LARGEST_DIFFERENCE) {
-    return { area: 'clock', subject, status: 'ok', message: `differs by less than ${LARGEST_DIFFERENCE} s` };
+  if (Math.abs(difference) <= MAX_DIFFERENCE) {
+    return { area: 'clock', subject, status: 'ok', message: `differs by less than ${MAX_DIFFERENCE} s` };
   }
   const message = `is ${Math.abs(difference)} s ${difference > 0 ? 'ahead' : 'behind'}`;
   const status = Math.abs(difference) > FATAL_DIFFERENCE ? 'problem' : 'warning';

@@ -1,4 +1,4 @@
-import { imageIdFault } from '../image-id.ts';
+import { imageIdError } from '../image-id.ts';
 import type { ProviderModule } from '../modules.ts';
 import type { ObjectSchema } from '../settings-schema.ts';
 import { DirectoryProvider } from './directory-provider.ts';
@@ -27,7 +27,7 @@ export const DIRECTORY_MODULE: ProviderModule<typeof SETTINGS> = {
   settings: SETTINGS,
   *check({ images }) {
     for (const [index, { name }] of images.entries()) {
-      const fault = imageIdFault(`${name}${ID_END}`);
+      const fault = imageIdError(`${name}${ID_END}`);
       if (fault === undefined) continue;
       yield {
         pointer: `/images/${index}/name`,

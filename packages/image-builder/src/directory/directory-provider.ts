@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import type { CloudImage } from '../cloud/cloud-image.ts';
 import { type CloudEntry, CloudImages, type CloudUpload, type UploadPart } from '../cloud/cloud-images.ts';
 import { checkExternalId, checkImageName, noImage } from '../cloud/image-errors.ts';
-import { checkDirectory, checkRoom } from '../diagnosis/check-directory.ts';
+import { checkDirectory, checkFreeSpace } from '../diagnosis/check-directory.ts';
 import type { CheckResult } from '../diagnosis/check-result.ts';
 import { syncToDisk } from '../durable.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
@@ -190,7 +190,7 @@ export class DirectoryProvider extends CloudImages<CloudEntry, Entry | undefined
       yield result;
       isUsable &&= result.status !== 'problem';
     }
-    if (isUsable) yield await checkRoom(name, this.#directory, largestImage, 'the largest image');
+    if (isUsable) yield await checkFreeSpace(name, this.#directory, largestImage, 'the largest image');
   }
 
   /** @throws ImageError `image-not-found` for an id that leads elsewhere */

@@ -13,7 +13,7 @@ import { manifestPath } from './manifest.ts';
 const PARTIAL_NAME = /^\.upload-(?<upload>[^.]+)\.[0-9a-f]{8}\.part$/;
 
 /** Maximum length of an encoded upload-id that fits into a file name with the other parts. */
-const LONGEST_OWNER = 200;
+const MAX_OWNER_LENGTH = 200;
 
 /** Mode of published files: readable by all users, writable by their owner. */
 export const PUBLISHED = 0o644;
@@ -26,7 +26,7 @@ export function stateOf(path: string): Promise<Stats | undefined> {
 function prefixOf(uploadId: string): string {
   const encoded = encodeURIComponent(uploadId).replaceAll('.', '%2E');
   const digest = (): string => createHash('sha256').update(uploadId).digest('hex');
-  return `.upload-${encoded.length <= LONGEST_OWNER ? encoded : `sha256-${digest()}`}.`;
+  return `.upload-${encoded.length <= MAX_OWNER_LENGTH ? encoded : `sha256-${digest()}`}.`;
 }
 
 /** Returns a new temporary path in `directory`. A rename then replaces the target. */

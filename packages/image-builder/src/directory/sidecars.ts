@@ -7,7 +7,7 @@ import { type DirectoryManifest, manifestPath, readEntries, readManifest } from 
 import { partialPath, stateOf, type UploadFile, writePartial } from './partial-file.ts';
 
 /** Maximum length of a file name in bytes. */
-const LONGEST_NAME = 255;
+const MAX_NAME_LENGTH = 255;
 
 /** Path of a document next to an image: `debian-0001.qcow2.build.sigstore.json`. */
 function sidecarPath(image: string, name: string): string {
@@ -23,7 +23,7 @@ export async function checkSidecars(image: string, documents: readonly Attestati
   for (const { name } of documents) {
     checkAttestationName(name);
     const path = sidecarPath(image, name);
-    if (Buffer.byteLength(basename(path)) > LONGEST_NAME) {
+    if (Buffer.byteLength(basename(path)) > MAX_NAME_LENGTH) {
       const message = `the name of ${path} is too long for a file; rename the image under providers[].images`;
       throw new ImageError('provider-refused', message);
     }

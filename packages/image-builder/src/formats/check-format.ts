@@ -5,7 +5,7 @@ import { readDiskHeader } from './disk-header.ts';
 import type { DiskFile } from './disk-information.ts';
 
 /** Maximum length of a header's name in an error, because the header is untrusted. */
-const LONGEST_NAME = 200;
+const MAX_NAME_LENGTH = 200;
 
 /** Signatures and their positions. Disks are recognised by their headers. An ACI may have any compression. */
 const SIGNATURES: Readonly<Partial<Record<ImageFormat, readonly [position: number, bytes: string]>>> = {
@@ -74,7 +74,7 @@ function wrongFormat(path: string, format: ImageFormat, reason: string): ImageEr
 function refuseReferences(path: string, references: readonly string[], backingFile?: string): void {
   const foreign = references.find((name) => name !== backingFile);
   if (foreign === undefined) return;
-  const name = JSON.stringify(foreign.slice(0, LONGEST_NAME));
+  const name = JSON.stringify(foreign.slice(0, MAX_NAME_LENGTH));
   throw new ImageError(
     'image-not-self-contained',
     `"${path}" names another file, ${name}, which could be any file of this host; flatten it with "qemu-img convert"`,

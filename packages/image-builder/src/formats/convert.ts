@@ -14,7 +14,7 @@ import { checkStructure, type DiskFile, dataSize, virtualSize } from './disk-inf
 const PARALLEL = ['-W', '-m', '8'];
 
 /** Maximum padding to a whole cylinder in a Virtual PC image, in bytes. */
-const LARGEST_PADDING = 1024 * 1024;
+const MAX_PADDING = 1024 * 1024;
 
 /** Timeout of a conversion, in seconds, which is enough for a disk of one terabyte. */
 const CONVERSION_LIMIT = 4 * 3600;
@@ -22,7 +22,7 @@ const CONVERSION_LIMIT = 4 * 3600;
 const GIBIBYTE = 2 ** 30;
 
 /** Default maximum virtual size of a disk, in bytes. */
-export const DEFAULT_LARGEST_DISK: number = 256 * GIBIBYTE;
+export const DEFAULT_MAX_DISK_SIZE: number = 256 * GIBIBYTE;
 
 const PROGRESS = /\((\d+(?:\.\d+)?)\/100%\)/;
 
@@ -47,7 +47,7 @@ export interface ConversionOptions extends OperationOptions {
    * Maximum virtual size of the disk in bytes, because a file of a few kilobytes can represent terabytes. Default 256
    * GiB.
    */
-  readonly largestDisk?: number | undefined;
+  readonly maxDiskSize?: number | undefined;
   /**
    * Space of the target's file system, shared by concurrent operations, for which this waits. Default: no other
    * operations.
@@ -74,13 +74,13 @@ export async function convertImage(
   {
     space = new DiskSpaceGuard(),
     backingFile,
-    largestDisk,
+    maxDiskSize,
     compress = false,
     ...options
   }: ConversionOptions = {},
 ): Promise<void> {
   await checkDisk(source, backingFile);
-  const size = await checkDiskSize(source, largestDisk, options);
+  const size = await checkDiskSize(source, maxDiskSize, options);
   const convert = async (): Promise<void> => {
     const expected = await write(source, format, target, size, { ...options, compress });
     await checkResult({ format, path: target }, expected, options);
@@ -99,18 +99,18 @@ export async function convertImage(
 /**
  * Refuses a disk above the size limit.
  *
- * @param largestDisk default {@link DEFAULT_LARGEST_DISK}
+ * @param maxDiskSize default {@link DEFAULT_MAX_DISK_SIZE}
  * @returns the disk's size
  * @throws ImageError `image-too-large`; errors of {@link virtualSize}
  */
 export async function checkDiskSize(
   source: DiskFile,
-  largestDisk: number = DEFAULT_LARGEST_DISK,
+  maxDiskSize: number = DEFAULT_MAX_DISK_SIZE,
   options: OperationOptions = {},
 ): Promise<number> {
   const size = await virtualSize(source, options);
-  if (size <= largestDisk) return size;
-  const [disk, limit] = [size, largestDisk].map((bytes) => Math.ceil(bytes / GIBIBYTE));
+  if (size <= maxDiskSize) return size;
+  const [disk, limit] = [size, maxDiskSize].map((bytes) => Math.ceil(bytes / GIBIBYTE));
   throw new ImageError(
     'image-too-large',
     `the disk in "${source.path}" has ${disk} GiB, more than ${limit}; make it smaller, or raise virtual-size-limit`,
@@ -144,7 +144,7 @@ async function write(
 
 async function checkResult(result: DiskFile, size: number, options: OperationOptions): Promise<void> {
   const [made] = await Promise.all([virtualSize(result, options), checkStructure(result, options)]);
-  if (made === size || (result.format === 'vpc' && made > size && made - size < LARGEST_PADDING)) return;
+  if (made === size || (result.format === 'vpc' && made > size && made - size < MAX_PADDING)) return;
   throw new ImageError(
     'conversion-failed',
     `the conversion to ${result.format} made a disk of ${made} bytes instead of ${size}; upgrade qemu-img`,

@@ -16,7 +16,7 @@ const SLOT_SIZE = 512 * 1024;
 const SLOTS = 6;
 
 /** A part of the memory of a {@link Digester}. */
-export interface Slot {
+export interface HashBuffer {
   readonly begin: number;
   readonly bytes: Buffer;
   /** Settled when the slot may be filled again. */
@@ -34,7 +34,7 @@ interface RunningHash {
 /** Computes the checksums of one file from the slots that its user fills, one after the other. */
 export class Digester {
   readonly #memory: SharedArrayBuffer;
-  readonly #slots: readonly Slot[];
+  readonly #slots: readonly HashBuffer[];
   readonly #hashes: readonly RunningHash[];
   #turn = 0;
   #isOpen = true;
@@ -57,15 +57,15 @@ export class Digester {
   }
 
   /** Waits until the next slot may be filled. Slots take turns. */
-  async slot(): Promise<Slot> {
-    const slot = this.#slots[this.#turn % SLOTS] as Slot;
+  async slot(): Promise<HashBuffer> {
+    const slot = this.#slots[this.#turn % SLOTS] as HashBuffer;
     this.#turn += 1;
     await slot.done;
     return slot;
   }
 
   /** Adds the first bytes of a slot to the hashes. Never rejects: {@link digest} reports the error. */
-  update(slot: Slot, length: number): Promise<unknown> {
+  update(slot: HashBuffer, length: number): Promise<unknown> {
     const range = { begin: slot.begin, end: slot.begin + length };
     slot.done = Promise.allSettled(this.#hashes.map((hash) => hash.update(range)));
     return slot.done;

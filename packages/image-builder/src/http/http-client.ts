@@ -21,7 +21,7 @@ export interface HttpRequest {
 }
 
 /** A response with any status. */
-export interface HttpAnswer {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
@@ -32,7 +32,7 @@ export interface HttpClientOptions {
   /** Timeout of a request, in seconds. */
   readonly timeout: number;
   /** Maximum size of a response's body, in bytes. Default: the limit of lists, {@link responseMeter}. */
-  readonly longestBody?: number;
+  readonly maxBodySize?: number;
   /** Determines certificates and proxies. Default: an {@link HttpAgent} with its defaults. */
   readonly agent?: Agent;
 }
@@ -51,16 +51,16 @@ export class HttpClient {
    * Resolves with the response, whatever its status. Redirects to another host are returned, not followed, so tokens
    * are never sent there.
    *
-   * @throws NetworkFailure
+   * @throws NetworkError
    * @throws the signal's reason
    */
-  async send(sent: HttpRequest): Promise<HttpAnswer> {
+  async send(sent: HttpRequest): Promise<HttpResponse> {
     const { url, headers, body, form, signal, followsRedirects = true, ...request } = sent;
     signal?.throwIfAborted();
     const { method = form === undefined ? 'GET' : 'POST' } = request;
-    const { timeout, longestBody } = this.#options;
+    const { timeout, maxBodySize } = this.#options;
     const { default: got, TimeoutError } = await import('got'); // imported on demand, because many commands send no request
-    const meter = responseMeter(url.host, longestBody);
+    const meter = responseMeter(url.host, maxBodySize);
     const tooLong = new AbortController();
     let status: number | undefined;
     try {
@@ -93,10 +93,10 @@ export class HttpClient {
       signal?.throwIfAborted();
       if (error instanceof TimeoutError) {
         const reason = `${url.host} sent no complete response within ${timeout} s`;
-        throw new NetworkFailure('no-answer', reason);
+        throw new NetworkError('no-answer', reason);
       }
-      if (!tooLong.signal.aborted) throw networkFailure(error);
-      throw new NetworkFailure('body-too-long', meter.reason, { status });
+      if (!tooLong.signal.aborted) throw asNetworkError(error);
+      throw new NetworkError('body-too-long', meter.reason, { status });
     }
   }
 }
@@ -137,8 +137,8 @@ export function atOrigin(link: URL, configured: URL): URL {
   return url;
 }
 
-/** Kind of a {@link NetworkFailure}. */
-export type NetworkFailureKind =
+/** Kind of a {@link NetworkError}. */
+export type NetworkErrorKind =
   /** The certificate is signed by an unknown authority. */
   | 'unknown-authority'
   /** The certificate has expired, was revoked, or is not for servers. */
@@ -158,7 +158,7 @@ export type NetworkFailureKind =
   | 'no-answer';
 
 /** Codes of OpenSSL and Node. */
-const KINDS: Readonly<Record<string, NetworkFailureKind>> = {
+const KINDS: Readonly<Record<string, NetworkErrorKind>> = {
   DEPTH_ZERO_SELF_SIGNED_CERT: 'unknown-authority',
   SELF_SIGNED_CERT_IN_CHAIN: 'unknown-authority',
   UNABLE_TO_GET_ISSUER_CERT: 'unknown-authority',
@@ -182,14 +182,14 @@ const KINDS: Readonly<Record<string, NetworkFailureKind>> = {
 };
 
 /** A request without a usable response. The message is only the reason, without headers and user information. */
-export class NetworkFailure extends Error {
-  override readonly name = 'NetworkFailure';
-  readonly kind: NetworkFailureKind;
+export class NetworkError extends Error {
+  override readonly name = 'NetworkError';
+  readonly kind: NetworkErrorKind;
   /** Status of a response whose body is too long. */
   readonly status: number | undefined;
 
   constructor(
-    kind: NetworkFailureKind,
+    kind: NetworkErrorKind,
     reason: string,
     options?: ErrorOptions & { readonly status?: number | undefined },
   ) {
@@ -212,7 +212,7 @@ const NOT_TLS =
   /^(?:wrong version number|packet length too long|record layer failure|http request|https proxy request)$/;
 
 /** Describes a reply that does not use the protocol of the URL; undefined for other errors. */
-function protocolFault(message: string, code = ''): string | undefined {
+function protocolError(message: string, code = ''): string | undefined {
   const fault = TLS_FAULT.exec(message)?.groups?.fault;
   if (fault !== undefined && NOT_TLS.test(fault)) {
     return `the server does not speak TLS there (${fault}); correct https in the URL, or its port`;
@@ -223,8 +223,8 @@ function protocolFault(message: string, code = ''): string | undefined {
 }
 
 /** Translates an error of got or `node:http`. */
-export function networkFailure(error: unknown): NetworkFailure {
-  if (error instanceof NetworkFailure) return error;
+export function asNetworkError(error: unknown): NetworkError {
+  if (error instanceof NetworkError) return error;
   const isOfGot = error instanceof Error && 'options' in error;
   // An error of got contains the whole request, with its credentials, so only its cause is kept.
   const source = error instanceof Error && error.cause instanceof Error ? error.cause : error;
@@ -232,10 +232,10 @@ export function networkFailure(error: unknown): NetworkFailure {
   const code = errnoOf(error) ?? errnoOf(cause);
   const message = (cause instanceof Error && cause.message) || code || 'unknown error';
   const kind = cause instanceof HttpSettingsError ? 'not-configured' : (KINDS[code ?? ''] ?? 'no-answer');
-  return new NetworkFailure(kind, protocolFault(message, code) ?? message, { cause });
+  return new NetworkError(kind, protocolError(message, code) ?? message, { cause });
 }
 
-const CERTIFICATE_REMEDIES: Readonly<Partial<Record<NetworkFailureKind, string>>> = {
+const CERTIFICATE_REMEDIES: Readonly<Partial<Record<NetworkErrorKind, string>>> = {
   'unknown-authority': 'name the file of the authority that signed its certificate in REQUESTS_CA_BUNDLE',
   'invalid-certificate': 'ask the operator of the service to replace its certificate',
   'other-host-name': 'use the host name in its certificate',
@@ -253,7 +253,7 @@ export function noResponse(
   options: { readonly from?: string; readonly remedies?: typeof CERTIFICATE_REMEDIES } = {},
 ): CloudError {
   const { from, remedies = {} } = options;
-  const { kind, message } = networkFailure(error);
+  const { kind, message } = asNetworkError(error);
   const code = kind === 'not-configured' ? 'bad-request' : 'connection-failed';
   const remedy = remedies[kind] ?? CERTIFICATE_REMEDIES[kind];
   const reason = `no response${from === undefined ? '' : ` from ${from}`}: ${message}`;

@@ -22,9 +22,9 @@ export interface RetryLimits {
   /** Seconds before the second attempt. Each further delay is twice as long; jitter cuts up to half of it. */
   readonly firstDelay: number;
   /** Maximum delay in seconds, apart from `Retry-After`. */
-  readonly longestDelay: number;
+  readonly maxDelay: number;
   /** Maximum `Retry-After` in seconds. After a longer one there is no retry. */
-  readonly longestRetryAfter: number;
+  readonly maxRetryAfter: number;
 }
 
 /** An error that shows whether a retry may succeed. */
@@ -109,9 +109,9 @@ export class RetryPolicy {
 
   /** Returns the seconds until the next attempt after a number of failures; undefined if there is none. */
   delayAfter(failures: number, retryAfter = 0): number | undefined {
-    const { attempts, firstDelay, longestDelay, longestRetryAfter } = this.limits;
-    if (failures >= attempts || retryAfter > longestRetryAfter) return undefined;
-    const pause = Math.min(longestDelay, firstDelay * 2 ** (failures - 1));
+    const { attempts, firstDelay, maxDelay, maxRetryAfter } = this.limits;
+    if (failures >= attempts || retryAfter > maxRetryAfter) return undefined;
+    const pause = Math.min(maxDelay, firstDelay * 2 ** (failures - 1));
     return Math.max(retryAfter, pause * (1 - this.#random() / 2));
   }
 

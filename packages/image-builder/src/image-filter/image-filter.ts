@@ -17,7 +17,7 @@ export interface ImageFilter {
   /** Values in the provider's spelling: `private`, `shared`, `public`. */
   readonly visibility?: readonly string[];
   /**
-   * {@link SELF}, or ids of other trusted owners. Default: {@link SELF}, because any owner can publish a newer image
+   * {@link OWN_ACCOUNT}, or ids of other trusted owners. Default: {@link OWN_ACCOUNT}, because any owner can publish a newer image
    * with the same name.
    */
   readonly owner?: readonly string[];
@@ -28,7 +28,7 @@ export interface ImageFilter {
 }
 
 /** Stands for the owner of the credentials in use. */
-export const SELF = 'self';
+export const OWN_ACCOUNT = 'self';
 
 /** Entry of a filter in YAML. With one value it can also be written as `KEY=VALUE` on the command line. */
 export interface FilterEntry {

@@ -1,6 +1,6 @@
 import { byBuild } from '../build-order.ts';
 import type { ImageCandidate } from '../types.ts';
-import { type ImageFilter, matchesGlob, SELF } from './image-filter.ts';
+import { type ImageFilter, matchesGlob, OWN_ACCOUNT } from './image-filter.ts';
 
 /** An image that was not chosen, with the reason. */
 export interface RefusedImage {
@@ -95,7 +95,7 @@ function reasonAgainst(candidate: ImageCandidate, filter: ImageFilter): string |
   const { isUsable, status, isOwn, owner, visibility, architecture, tags, properties } = candidate;
   if (!isUsable) return `it is ${status}`;
   const reason =
-    missing('owner', isOwn ? [SELF, owner] : [owner], filter.owner ?? [SELF]) ??
+    missing('owner', isOwn ? [OWN_ACCOUNT, owner] : [owner], filter.owner ?? [OWN_ACCOUNT]) ??
     missing('visibility', [visibility], filter.visibility) ??
     missing('architecture', [architecture], filter.architecture, ARCHITECTURES) ??
     missing('tag', tags, filter.tag);

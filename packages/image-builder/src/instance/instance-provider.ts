@@ -46,7 +46,7 @@ export interface CaptureRequest {
 /** Settings of {@link CapturedImage.save}. */
 export interface SaveOptions extends OperationOptions {
   /** Maximum virtual size of a converted disk, in bytes. Default 256 GiB. */
-  readonly largestDisk?: number | undefined;
+  readonly maxDiskSize?: number | undefined;
 }
 
 /** The disk of an instance as an image. */

@@ -150,7 +150,7 @@ export function startError(
 }
 
 /** Maximum length of an output line in an error. Longer lines are cut only here, after secrets are masked. */
-const LONGEST_LINE = 500;
+const MAX_LINE_LENGTH = 500;
 
 /** Describes the end of a command: `ended with exit code 1 in install.d/50-agent, saying: no such file`. */
 export function describeEnd({
@@ -160,7 +160,7 @@ export function describeEnd({
   decisiveLines,
 }: Omit<CommandResult, 'diskFull'>): string {
   const where = step === undefined ? '' : ` in ${step}`;
-  const lines = decisiveLines.map((line) => line.slice(0, LONGEST_LINE));
+  const lines = decisiveLines.map((line) => line.slice(0, MAX_LINE_LENGTH));
   const saying = [lines.join(' / '), sudoRemedy(lines.join('\n')) ?? []].flat();
   const said = lines.length === 0 ? '' : `, saying: ${saying.join('; ')}`;
   return `ended with ${signal ?? `exit code ${exitCode}`}${where}${said}`;

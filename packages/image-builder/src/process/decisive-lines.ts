@@ -112,7 +112,7 @@ const NOISE = RegExp(
 );
 
 /** Maximum number of other lines between two lines of one error. */
-const LARGEST_GAP = 5;
+const MAX_GAP = 5;
 
 const SHOWN_ERRORS = 4;
 const SHOWN_OTHERS = 3;
@@ -210,7 +210,7 @@ export class DecisiveLines {
   #addError(text: string, isWeak: boolean): void {
     const isFirst = this.#errors.length === 0;
     if (isWeak && !isFirst) return;
-    if (isFirst || this.#isOver || this.#gap > LARGEST_GAP || this.#isWeak) this.#errors = [];
+    if (isFirst || this.#isOver || this.#gap > MAX_GAP || this.#isWeak) this.#errors = [];
     if (!this.#errors.includes(text)) this.#pushError(text);
     this.#isWeak = isWeak;
     this.#gap = 0;

@@ -1,4 +1,4 @@
-import { SHORTEST_SECRET } from '../build/mask.ts';
+import { MIN_SECRET_LENGTH } from '../build/mask.ts';
 import { credentialsIn } from '../build/material-address.ts';
 import { type Environment, INHERITED_VARIABLES, matchesVariable } from './inherited-environment.ts';
 
@@ -67,7 +67,7 @@ export function hiddenVariables(
     all.filter((entry) => {
       const [, value] = entry;
       return (
-        !isPublic(entry) && value.length >= SHORTEST_SECRET && !known.has(value) && !ORDINARY.test(value)
+        !isPublic(entry) && value.length >= MIN_SECRET_LENGTH && !known.has(value) && !ORDINARY.test(value)
       );
     }),
   );

@@ -17,7 +17,7 @@ const RETENTION = 30 * 24 * 3_600_000;
 const UNFINISHED = 60_000;
 
 /** Maximum length of the part of an image name in the name of its cache. */
-const LONGEST_NAME = 200;
+const MAX_NAME_LENGTH = 200;
 
 /** File in a cache that a build is using. It outlives a crash. */
 const IN_USE = '.in-use';
@@ -134,8 +134,8 @@ async function entriesOf(path: Buffer): Promise<Entry[]> {
 /** Returns a short name without shell characters, because the scripts of diskimage-builder do not quote paths. */
 function plainName(imageName: string): string {
   const name = safeName(imageName).replace(/[!'()*~]/g, (one) => `%${one.charCodeAt(0).toString(16)}`);
-  if (name.length <= LONGEST_NAME) return name;
-  return `${name.slice(0, LONGEST_NAME)}-${createHash('sha256').update(imageName).digest('hex').slice(0, 16)}`;
+  if (name.length <= MAX_NAME_LENGTH) return name;
+  return `${name.slice(0, MAX_NAME_LENGTH)}-${createHash('sha256').update(imageName).digest('hex').slice(0, 16)}`;
 }
 
 /** Removes a path. Files in directories that a build created with sudo belong to root. */

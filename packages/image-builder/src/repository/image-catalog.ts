@@ -3,7 +3,7 @@ import { readdir, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { UNFINISHED } from '../durable.ts';
 import { FORMAT_NAMES } from '../formats.ts';
-import { imageIdFault } from '../image-id.ts';
+import { imageIdError } from '../image-id.ts';
 import { type Manifest, type ManifestFile, readManifest } from '../manifest.ts';
 import { inSlices } from '../slices.ts';
 import type { Image, Logger } from '../types.ts';
@@ -233,7 +233,7 @@ export class ImageCatalog {
   /** Returns whether a file may be an image. Logs once why a file with such a name is not an image. */
   #isImageFile(name: string): boolean {
     const parsed = parseImageFileName(name);
-    const fault = parsed && imageIdFault(parsed.imageId);
+    const fault = parsed && imageIdError(parsed.imageId);
     if (fault !== undefined) this.#refuse(name, `its id ${fault}; rename it`);
     return parsed !== undefined && fault === undefined;
   }

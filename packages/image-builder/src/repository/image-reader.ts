@@ -1,6 +1,6 @@
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { FORMAT_NAMES } from '../formats.ts';
-import { imageIdFault } from '../image-id.ts';
+import { imageIdError } from '../image-id.ts';
 import { type ManifestFile, manifestTime, readManifest } from '../manifest.ts';
 import { asImageError, unlessMissing } from '../system-error.ts';
 import type { Image, ImageFile, Logger } from '../types.ts';
@@ -73,7 +73,7 @@ export async function readImages(directory: string): Promise<Image[]> {
     const layout = new Layout(await realpath(directory));
     const parsed = (await readdir(layout.root)).flatMap((name) => {
       const imageId = parseImageFileName(name)?.imageId;
-      return imageId === undefined || imageIdFault(imageId) !== undefined ? [] : [{ name, imageId }];
+      return imageId === undefined || imageIdError(imageId) !== undefined ? [] : [{ name, imageId }];
     });
     const files = new SettledFiles(layout.root);
     await files.check(

@@ -7,12 +7,12 @@ import { temporaryDirectory } from '../../../../test/fixtures/temporary-director
 import { directoryDigest, fileDigest } from '../../src/build/file-digest.ts';
 
 const { signal } = new AbortController();
-const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
+const hexDigest = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 test('a file is digested up to a size limit', async (t) => {
   const path = join(await temporaryDirectory(t), 'file');
   await writeFile(path, 'content');
-  assert.equal(await fileDigest(path, { limit: 7, signal }), digestOf('content'));
+  assert.equal(await fileDigest(path, { limit: 7, signal }), hexDigest('content'));
   assert.equal(await fileDigest(path, { limit: 6, signal }), undefined);
   for (const other of ['/dev/zero', '/missing', '/']) {
     assert.equal(await fileDigest(other, { limit: 7, signal }), undefined);
@@ -26,7 +26,7 @@ test('a directory’s digest equals the one that Go computes for a module', asyn
   await writeFile(join(directory, 'b', 'c'), 'content');
   await writeFile(join(directory, 'a'), '');
   await symlink('b/c', join(directory, 'd'));
-  const lines = `${digestOf('')}  a\n${digestOf('content')}  b/c\n${digestOf('b/c')}  d\n`;
-  assert.equal(await directoryDigest(directory, signal), digestOf(lines));
+  const lines = `${hexDigest('')}  a\n${hexDigest('content')}  b/c\n${hexDigest('b/c')}  d\n`;
+  assert.equal(await directoryDigest(directory, signal), hexDigest(lines));
   assert.equal(await directoryDigest(join(directory, 'missing'), signal), undefined);
 });

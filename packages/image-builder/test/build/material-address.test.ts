@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { withoutCredentials } from '../../src/build/material-address.ts';
+import { stripCredentials } from '../../src/build/material-address.ts';
 
 const ADDRESSES: readonly (readonly [address: string, shown: string])[] = [
   ['https://opendev.org/zuul/nodepool', 'https://opendev.org/zuul/nodepool'],
@@ -23,5 +23,5 @@ const ADDRESSES: readonly (readonly [address: string, shown: string])[] = [
 ];
 
 test('credentials are removed from an address', () => {
-  for (const [address, shown] of ADDRESSES) assert.equal(withoutCredentials(address), shown);
+  for (const [address, shown] of ADDRESSES) assert.equal(stripCredentials(address), shown);
 });

@@ -4,7 +4,7 @@ import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { mountTmpfs, temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
-import { checkDirectory, checkImagesDirectory, checkRoom } from '../../src/diagnosis/check-directory.ts';
+import { checkDirectory, checkImagesDirectory, checkFreeSpace } from '../../src/diagnosis/check-directory.ts';
 import type { CheckResult } from '../../src/diagnosis/check-result.ts';
 import { ImageRepository } from '../../src/repository.ts';
 
@@ -75,7 +75,7 @@ describe('free space', () => {
   test('the check of free space compares it with what is needed', async (t) => {
     const directory = await mountTmpfs(t, 'size=16m');
     const status = async (needed?: number): Promise<string> =>
-      (await checkRoom('images-dir', directory, needed, 'the largest image')).status;
+      (await checkFreeSpace('images-dir', directory, needed, 'the largest image')).status;
     assert.equal(await status(4 * 2 ** 20), 'ok');
     assert.equal(await status(12 * 2 ** 20), 'warning');
     assert.equal(await status(20 * 2 ** 20), 'problem');
@@ -84,14 +84,14 @@ describe('free space', () => {
 
   test('the check of free space in a directory that does not exist yet uses its parent', async (t) => {
     const directory = await mountTmpfs(t, 'size=16m');
-    const { message } = await checkRoom('build-log-dir', join(directory, 'a/b'), 2 ** 20, 'a log');
+    const { message } = await checkFreeSpace('build-log-dir', join(directory, 'a/b'), 2 ** 20, 'a log');
     assert.match(message, /^[\d.]+ [KMG]iB are free/);
   });
 
   test('the check of free space reports that no inodes are left', async (t) => {
     const directory = await mountTmpfs(t, 'nr_inodes=2');
     await writeFile(join(directory, 'last'), '');
-    const { status, message } = await checkRoom('images-dir', directory, undefined, '');
+    const { status, message } = await checkFreeSpace('images-dir', directory, undefined, '');
     assert.deepEqual([status, message], ['problem', 'the file system has no free inode']);
   });
 });

@@ -234,7 +234,7 @@ test('a disk above the size limit is not converted, however small its file is', 
     ),
   );
   await convertImage({ format: 'qcow2', path }, 'vdi', join(directory, 'image.vdi'), {
-    largestDisk: 2 ** 40,
+    maxDiskSize: 2 ** 40,
   });
 });
 

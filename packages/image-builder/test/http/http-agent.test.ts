@@ -14,7 +14,7 @@ import {
 import { type ForwardProxyOptions, startForwardProxy } from '../../../../test/fixtures/forward-proxy.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { HttpAgent } from '../../src/http/http-agent.ts';
-import { HttpClient, NetworkFailure } from '../../src/http/http-client.ts';
+import { HttpClient, NetworkError } from '../../src/http/http-client.ts';
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -63,9 +63,9 @@ async function get(
   return (await new HttpClient({ timeout: 20, agent }).send({ url: new URL(url) })).body;
 }
 
-async function failure(t: TestContext, url: string, environment: Environment): Promise<NetworkFailure> {
+async function failure(t: TestContext, url: string, environment: Environment): Promise<NetworkError> {
   const error: unknown = await get(t, url, environment).catch((reason: unknown) => reason);
-  assert.ok(error instanceof NetworkFailure, inspect(error));
+  assert.ok(error instanceof NetworkError, inspect(error));
   return error;
 }
 

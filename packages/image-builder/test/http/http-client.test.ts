@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, test } from 'node:test';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { HttpClient, NetworkFailure, staysWithHost } from '../../src/http/http-client.ts';
+import { HttpClient, NetworkError, staysWithHost } from '../../src/http/http-client.ts';
 
 describe('redirects', () => {
   const cases: readonly (readonly [from: string, location: string, stays: boolean])[] = [
@@ -47,7 +47,7 @@ for (const [scheme, reply, reason] of [
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const url = new URL(`${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}/v3`);
     await assert.rejects(new HttpClient({ timeout: 10 }).send({ url }), (error: unknown) => {
-      assert.ok(error instanceof NetworkFailure);
+      assert.ok(error instanceof NetworkError);
       assert.match(error.message, reason);
       assert.doesNotMatch(error.message, /\n/);
       return true;

@@ -11,7 +11,7 @@ import {
   watchRetries,
 } from '../../src/http/retry-policy.ts';
 
-const LIMITS = { attempts: 6, firstDelay: 1, longestDelay: 30, longestRetryAfter: 120 };
+const LIMITS = { attempts: 6, firstDelay: 1, maxDelay: 30, maxRetryAfter: 120 };
 
 /** A clock that advances only during sleeps. */
 class ManualClock implements Clock {

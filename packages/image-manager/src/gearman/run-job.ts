@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { type Client, GearmanError, JobExceptionError } from '@nodepool-builder/gearman-node';
-import { LONGEST_TIMER } from '@nodepool-builder/image-builder/module-kit';
+import { MAX_TIMER_DELAY } from '@nodepool-builder/image-builder/module-kit';
 import { GEARADMIN, withReason } from '../protocol/job-failure.ts';
 import { CancelRequest, operatorCancellation } from './cancellation.ts';
 
@@ -56,12 +56,12 @@ export async function runJob(
   { time, signal, cancel }: RunOptions,
 ): Promise<Buffer> {
   const timeout = new AbortController();
-  const running = Math.min(time * 1000, LONGEST_TIMER);
+  const running = Math.min(time * 1000, MAX_TIMER_DELAY);
   let timer = setTimeout(
     () => {
       timeout.abort(`waited over ${QUEUE_LIMIT / 3_600_000} hours for a builder`);
     },
-    Math.min(running + QUEUE_LIMIT, LONGEST_TIMER),
+    Math.min(running + QUEUE_LIMIT, MAX_TIMER_DELAY),
   );
   const job = client.submit(functionName, payload, {
     unique,

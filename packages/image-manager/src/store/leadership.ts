@@ -1,4 +1,4 @@
-import { digestOf, type ImageDocument } from '../documents.ts';
+import { documentDigest, type ImageDocument } from '../documents.ts';
 import { StoreError } from '../errors.ts';
 import type { Build, ManagerState, Pause, Upload } from '../records.ts';
 import type { Database, Query, Session } from './database.ts';
@@ -163,7 +163,7 @@ export class Leadership {
       `insert into ${this.#database.dialect.prefix}documents (image_id, digest, upload_id, kind, text)
        values ($1, $2, $3, $4, $5) on conflict do nothing`,
       imageId,
-      digestOf(document),
+      documentDigest(document),
       uploadId,
       kind,
       text,

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { AttestationDocument, ImageFormat } from '@nodepool-builder/image-builder';
-import { LARGEST_ATTESTATION, readAttestation } from '@nodepool-builder/image-builder/module-kit';
+import { MAX_ATTESTATION_SIZE, readAttestation } from '@nodepool-builder/image-builder/module-kit';
 import { readAttestations } from '@nodepool-builder/provenance';
 
 /** File name of the attestation of a build. */
@@ -22,7 +22,7 @@ export async function billOfMaterialsOf(
 ): Promise<AttestationDocument | undefined> {
   const path = join(directory, `${imageId}.d`, BILL_OF_MATERIALS);
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-  const text = size > LARGEST_ATTESTATION ? undefined : await readAttestation(path);
+  const text = size > MAX_ATTESTATION_SIZE ? undefined : await readAttestation(path);
   return text === undefined ? undefined : { name: BILL_OF_MATERIALS, text };
 }
 

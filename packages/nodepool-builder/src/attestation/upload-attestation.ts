@@ -1,4 +1,4 @@
-import { JobFailure } from '@nodepool-builder/gearman-node';
+import { WorkFailError } from '@nodepool-builder/gearman-node';
 import type {
   AttestationDocument,
   ClaimRequest,
@@ -47,7 +47,7 @@ export class UploadAttestation {
    * Checks that the site can sign, because after an upload it would be too late.
    *
    * @returns undefined if it signs nothing
-   * @throws ImageError `invalid-configuration`, JobFailure
+   * @throws ImageError `invalid-configuration`, WorkFailError
    */
   static async open(
     site: Pick<SiteAttestation, 'attester'> | undefined,
@@ -59,7 +59,7 @@ export class UploadAttestation {
     try {
       await attester.check();
     } catch (cause) {
-      throw new JobFailure(`the upload cannot be attested: ${errorMessage(cause)}`, { cause });
+      throw new WorkFailError(`the upload cannot be attested: ${errorMessage(cause)}`, { cause });
     }
     return new UploadAttestation(attester, configuration, repository);
   }

@@ -155,7 +155,7 @@ async function build(
     });
   }
   const withDisplay = json || verbose ? withoutProgress : withProgress;
-  const { largestDisk } = configuration;
+  const { maxDiskSize } = configuration;
   const attestation = new SiteAttestation(configuration, STANDARD_ERROR_LOGGER);
   const attester = await attestation.attester();
   await attester?.check();
@@ -177,7 +177,7 @@ async function build(
         logRetention: Number.MAX_SAFE_INTEGER,
         logLimit: configuration.buildLogLimit,
         environment: inheritedEnvironment(process.env, configuration['build-environment']),
-        largestDisk,
+        maxDiskSize,
         signal,
         onProgress,
         ...(attester && { attester }),
@@ -190,7 +190,7 @@ async function build(
     for (const format of wanted) {
       const withConversion = made.includes(format) ? withoutProgress : withDisplay;
       const file = await withConversion(`conversion to ${format}`, (onProgress) =>
-        repository.file(imageId, [format], { largestDisk, signal, onProgress, attester }),
+        repository.file(imageId, [format], { maxDiskSize, signal, onProgress, attester }),
       );
       files.push(file);
     }

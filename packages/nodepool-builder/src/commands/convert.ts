@@ -79,10 +79,10 @@ async function convert(file: string, options: ConvertOptions, modules: Modules):
   const target = await targetOf(path, format, output);
   refuseConversion(source, format, target);
   const { size } = await inspectFile(source);
-  const largestDisk = (await loadOptionalConfiguration(config, modules))?.largestDisk;
+  const maxDiskSize = (await loadOptionalConfiguration(config, modules))?.maxDiskSize;
   const settings = {
     directory: dirname(target),
-    largestDisk,
+    maxDiskSize,
     withProgress: json ? withoutProgress : withProgress,
   };
   const converted = await untilStopSignal((signal) =>

@@ -5,7 +5,7 @@ import {
   DamagedRecordError,
   IMAGE_MANIFEST,
   imageFileName,
-  imageIdFault,
+  imageIdError,
   Layout,
   type Manifest,
   readAttestation,
@@ -89,7 +89,7 @@ async function find(image: string, settings: EvidenceSettings): Promise<Evidence
   if (provider !== undefined) return await ofUpload(image, provider, settings);
   const path = await realpath(image).catch(() => undefined);
   if (path !== undefined && (await stat(path)).isFile()) return await ofFile(path, settings);
-  const fault = imageIdFault(image);
+  const fault = imageIdError(image);
   if (fault !== undefined) {
     throw new CommandError(`${image} does not exist; name an image-id or an image file`, {
       exitReason: 'not-found',
@@ -142,7 +142,7 @@ async function ofFile(
   { configuration, withProgress, signal }: EvidenceSettings,
 ): Promise<Evidence> {
   const name = basename(path, extname(path));
-  const imageId = imageIdFault(name) === undefined ? name : undefined;
+  const imageId = imageIdError(name) === undefined ? name : undefined;
   const format = FORMAT_NAMES.find((one) => imageFileName(name, one) === basename(path)) ?? '';
   const files = await hashFiles(basename(path), [{ format, path }], withProgress, signal);
   const [file] = files;

@@ -8,7 +8,7 @@ const FIRST = '  "documents": [';
 const LAST = '  ]';
 
 /** Yields the text of an export: JSON, with the documents at its end. */
-export async function* exportText(
+export async function* formatExport(
   state: ExportedState,
   documents: AsyncIterable<ExportedDocument>,
 ): AsyncGenerator<string> {

@@ -45,7 +45,7 @@ export interface ConversionSettings {
   /** Directory for the converted file. */
   readonly directory: string;
   /** Maximum virtual size of a disk to convert, in bytes. Default 256 GiB. */
-  readonly largestDisk: number | undefined;
+  readonly maxDiskSize: number | undefined;
   /** Whether to compress qcow2. Default false. */
   readonly compress?: boolean;
   readonly withProgress: WithProgress;
@@ -101,7 +101,7 @@ export async function makeTemporaryDirectory(parent: string, prefix: string): Pr
 export async function withConvertedFile<T>(
   source: SourceFile,
   format: ImageFormat,
-  { directory, largestDisk, compress, withProgress }: ConversionSettings,
+  { directory, maxDiskSize, compress, withProgress }: ConversionSettings,
   signal: AbortSignal,
   use: (file: ImageFile & { readonly checksums: Checksums }) => Promise<T>,
 ): Promise<T> {
@@ -113,7 +113,7 @@ export async function withConvertedFile<T>(
       convertImage(source, format, path, {
         signal,
         onProgress: (progress) => onProgress({ ...progress, size: sourceSize }),
-        largestDisk,
+        maxDiskSize,
         compress,
       }),
     );

@@ -42,7 +42,7 @@ interface OpenedProvider extends UploadTarget {
   /** Aborts at SIGTERM and SIGINT. */
   readonly signal: AbortSignal;
   /** Maximum virtual size of a disk to convert, in bytes, if a configuration file sets it. */
-  readonly largestDisk: number | undefined;
+  readonly maxDiskSize: number | undefined;
   /** Attestations that the configuration file requires; undefined without such a file. */
   readonly attestation: SiteAttestation | undefined;
 }
@@ -57,7 +57,7 @@ export async function withProvider<T>(
   modules: Modules,
   work: (opened: OpenedProvider) => Promise<T>,
 ): Promise<T> {
-  const { configuration, largestDisk, attestation } = await findProvider(options, modules);
+  const { configuration, maxDiskSize, attestation } = await findProvider(options, modules);
   const { name, module } = configuration;
   const providers = openJobProviders({ providers: [configuration], instanceProviders: [] });
   try {
@@ -66,7 +66,7 @@ export async function withProvider<T>(
       throw new CommandError(`provider "${name}" of type ${module.type} does not store images; name another`);
     }
     return await untilStopSignal((signal) =>
-      work({ configuration, provider, providers, largestDisk, attestation, signal }),
+      work({ configuration, provider, providers, maxDiskSize, attestation, signal }),
     );
   } finally {
     providers[Symbol.dispose]();
@@ -103,7 +103,7 @@ async function findProvider(
     file.instanceProviders.find((provider) => provider.name === name) ??
     findByName(file.providers, 'provider', name, file.file);
   const attestation = new SiteAttestation(file, STANDARD_ERROR_LOGGER);
-  return { configuration, largestDisk: file.largestDisk, attestation };
+  return { configuration, maxDiskSize: file.maxDiskSize, attestation };
 }
 
 /** Opens a provider that only the command line describes. */

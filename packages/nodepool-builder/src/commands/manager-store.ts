@@ -3,7 +3,7 @@ import { exportDocuments, exportState, importState } from '@nodepool-builder/ima
 import { withOpenStore, withStore } from '../site/state-view.ts';
 import { CommandError, failing } from '../terms/command-error.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
-import { exportText, readExport } from './image-data-file.ts';
+import { formatExport, readExport } from './image-data-file.ts';
 
 /** Timeout for a running manager to stop, in milliseconds. */
 const STOP_TIMEOUT = 10_000;
@@ -20,7 +20,7 @@ export const IMAGE_DATA: readonly ConfiguredCommand[] = [
       const state = await withStore(await site.configuration(), async (store) => {
         const exported = await exportState(store);
         const unwritable = failing(`${file} cannot be written`, 'name another file');
-        await writeDurably(file, exportText(exported, exportDocuments(store, exported))).catch(unwritable);
+        await writeDurably(file, formatExport(exported, exportDocuments(store, exported))).catch(unwritable);
         return exported;
       });
       console.error(`wrote ${state.builds.length} builds and ${state.uploads.length} uploads to ${file}`);

@@ -70,7 +70,7 @@ export const withoutProgress: WithProgress = (_title, task) =>
 const WIDTH = 100;
 
 /** Width of the figures next to a bar, in columns: ` 100 % | 10:00:00, 1023.9 MiB/s, 59 min 59 s left`. */
-const LONGEST_FIGURES = 50;
+const MAX_FIGURES_LENGTH = 50;
 
 interface ProgressDisplay {
   readonly show: (reading: Reading) => void;
@@ -83,7 +83,7 @@ function openBar(title: string): ProgressDisplay {
   const bar = new SingleBar({
     stream: process.stderr,
     format: `${printable(title)} {bar} {percentage} % | {elapsed}{more}`,
-    barsize: Math.max(5, Math.min(30, (process.stderr.columns || WIDTH) - title.length - LONGEST_FIGURES)),
+    barsize: Math.max(5, Math.min(30, (process.stderr.columns || WIDTH) - title.length - MAX_FIGURES_LENGTH)),
     hideCursor: true,
     linewrap: false,
   });

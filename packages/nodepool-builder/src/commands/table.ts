@@ -159,7 +159,7 @@ function wrapped(text: string, width: number): readonly string[] {
 }
 
 /** Maximum number of lines of a value in a table, because `table` takes 40 s for 5,000. */
-const MOST_LINES = 40;
+const MAX_LINES = 40;
 
 function cell(
   { heading, key = heading.toLowerCase(), format, empty = '-' }: Column,
@@ -169,7 +169,7 @@ function cell(
   if (value === '') return empty;
   const text = format === undefined ? value : format(value, record);
   const lines = text.split('\n');
-  const shown = lines.length > MOST_LINES ? [...lines.slice(0, MOST_LINES), '…'].join('\n') : text;
+  const shown = lines.length > MAX_LINES ? [...lines.slice(0, MAX_LINES), '…'].join('\n') : text;
   return shown.replaceAll(/[^\P{Cc}\n]+/gu, ' '); // a cloud's name or an error may contain any control character
 }
 

@@ -10,7 +10,7 @@ import {
 } from '@nodepool-builder/image-builder';
 import {
   checksumsOf,
-  imageIdFault,
+  imageIdError,
   isConvertible,
   type RequiredAttestation,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -93,19 +93,19 @@ function addMetadata(text: string, metadata: Metadata = {}): Metadata {
 async function runUpload(file: string, options: UploadOptions, modules: Modules): Promise<void> {
   const { name, meta: metadata = {}, dryRun = false, json, temporaryDirectory } = options;
   const source = await sourceFile(file, '--format', options.format);
-  const fault = imageIdFault(name);
+  const fault = imageIdError(name);
   if (fault !== undefined) throw usageError(`--name ${JSON.stringify(name)} ${fault}; choose another`);
   const uploaded = await withProvider(
     options,
     modules,
-    async ({ configuration, provider, largestDisk, attestation, signal }) => {
+    async ({ configuration, provider, maxDiskSize, attestation, signal }) => {
       const required = attestation?.requiredBy(configuration.entry);
       if (attestation !== undefined && required !== undefined) {
         await checkFile(attestation, required, source.path, provider.name, signal);
       }
       const settings = {
         directory: temporaryDirectory ?? dirname(source.path),
-        largestDisk,
+        maxDiskSize,
         compress: configuration.entry['compress-qcow2'],
         withProgress: json || !process.stderr.isTTY ? withoutProgress : withProgress,
       };

@@ -30,7 +30,7 @@ export interface Configuration extends GeneralSettings {
   /** Absolute path of the file. */
   readonly file: string;
   /** `virtual-size-limit` in bytes. */
-  readonly largestDisk: number;
+  readonly maxDiskSize: number;
   /** Whether any provider requests compressed qcow2. */
   readonly compressesQcow2: boolean;
   /** `build-log-size` in bytes. */

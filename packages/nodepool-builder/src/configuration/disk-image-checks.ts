@@ -1,5 +1,5 @@
 import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
-import { imageIdFault, variableFault } from '@nodepool-builder/image-builder/module-kit';
+import { imageIdError, variableError } from '@nodepool-builder/image-builder/module-kit';
 import { escapePointer } from '../yaml/diagnostic.ts';
 import { wordsOf } from '../yaml/values.ts';
 import { isMapping } from '../yaml/yaml-document.ts';
@@ -37,7 +37,7 @@ export function* jobDiagnostics(source: ConfigurationSource, modules: Modules): 
  * Warns about a name that is invalid in image-ids. Only a warning, because the nodepool daemon's image-ids are numbers.
  */
 export function* imageIdDiagnostics(name: string, pointer: string): Iterable<Diagnostic> {
-  const problem = imageIdFault(`${name}${ID_END}`);
+  const problem = imageIdError(`${name}${ID_END}`);
   if (problem === undefined || !isFunctionSubject(name)) return;
   const reason = `leads to image-ids that builders reject: each ${problem}`;
   yield { pointer, severity: 'warning', reason, remedy: 'choose a plain name' };
@@ -51,7 +51,7 @@ function* variableDiagnostics(variables: unknown, pointer: string): Iterable<Dia
     return;
   }
   for (const [name, value] of Object.entries(variables)) {
-    const [problem, remedy] = variableFault(name, value)?.split('; ') ?? [];
+    const [problem, remedy] = variableError(name, value)?.split('; ') ?? [];
     if (problem === undefined || remedy === undefined) continue;
     const reason = `${problem}: builds fail`;
     yield { pointer: `${pointer}/${escapePointer(name)}`, severity: 'job-error', reason, remedy };

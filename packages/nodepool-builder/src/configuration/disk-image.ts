@@ -65,14 +65,14 @@ export function toDiskImage(
     options,
     ...(isImported ? {} : rebuildTimes(written, general)),
   };
-  return { ...diskimage, digest: digestOf(diskimage, content) };
+  return { ...diskimage, digest: configurationDigest(diskimage, content) };
 }
 
 /**
  * Digest of everything that determines the contents of an image. Formats are excluded, because a missing one is
  * converted before an upload. Secrets are also excluded, because managers on other hosts do not have them.
  */
-function digestOf(
+function configurationDigest(
   { builder, envVars, secrets, release, options }: Omit<DiskImageConfiguration, 'digest'>,
   content: unknown,
 ): string {

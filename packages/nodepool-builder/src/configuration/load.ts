@@ -117,7 +117,7 @@ export async function loadConfiguration(
   const configuration: Configuration = {
     ...general,
     file,
-    largestDisk: general['virtual-size-limit'] * 2 ** 30,
+    maxDiskSize: general['virtual-size-limit'] * 2 ** 30,
     compressesQcow2: providers.some(({ entry }) => entry['compress-qcow2']),
     buildLogLimit: general['build-log-size'] * 2 ** 20,
     diskimages,

@@ -10,7 +10,7 @@ import { ModuleError } from '../terms/module-error.ts';
  *
  * @param name name of a package, or a path relative to the configuration
  * @param file absolute path of the configuration
- * @throws ModuleError if another user can change the plugin, or it exports nothing; MissingPackage; errors of the
+ * @throws ModuleError if another user can change the plugin, or it exports nothing; MissingPackageError; errors of the
  * plugin
  */
 export async function importPlugin(name: string, file: string): Promise<unknown> {
@@ -21,7 +21,7 @@ export async function importPlugin(name: string, file: string): Promise<unknown>
 }
 
 /** A package in `plugins` that is installed neither next to this program nor where the configuration is. */
-export class MissingPackage extends Error {}
+export class MissingPackageError extends Error {}
 
 /** Returns whether Node.js reports a missing file or package. */
 export function isMissing(error: unknown): error is Error & { readonly url?: string } {
@@ -99,7 +99,7 @@ function hookResolution(): void {
         checkedModules.add(found.url);
         return found;
       } catch (error) {
-        throw plugin !== undefined && isMissing(error) ? new MissingPackage(name, { cause: error }) : error;
+        throw plugin !== undefined && isMissing(error) ? new MissingPackageError(name, { cause: error }) : error;
       }
     },
   });

@@ -5,7 +5,7 @@ import type { Diagnostic } from '@nodepool-builder/image-builder';
 import { ModuleError } from '../terms/module-error.ts';
 import { isMapping } from '../yaml/yaml-document.ts';
 import { type Modules, OPTIONAL_PACKAGES } from './modules.ts';
-import { importPlugin, isMissing, MissingPackage } from './plugin-import.ts';
+import { importPlugin, isMissing, MissingPackageError } from './plugin-import.ts';
 
 /** The plugins of a process. A reload of the configuration does not load code. */
 export interface LoadedPlugins {
@@ -87,7 +87,7 @@ function pluginsOf(document: unknown): readonly Plugin[] {
 function explain(error: unknown, name: string, file: string): Pick<Diagnostic, 'reason' | 'remedy'> {
   const plugin = JSON.stringify(name);
   if (error instanceof ModuleError) return { reason: `${plugin}: ${error.reason}`, remedy: error.remedy };
-  if (error instanceof MissingPackage) {
+  if (error instanceof MissingPackageError) {
     return { reason: `${plugin} is not installed`, remedy: `run "npm install ${name}" in ${dirname(file)}` };
   }
   const path = resolve(dirname(file), name);

@@ -2,11 +2,11 @@ import { constants } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { JobFailure } from '@nodepool-builder/gearman-node';
+import { WorkFailError } from '@nodepool-builder/gearman-node';
 import {
   checkImageId,
   errnoOf,
-  imageIdFault,
+  imageIdError,
   LOG_BEGIN,
   UNTRICKED,
   uploadLogName,
@@ -37,7 +37,7 @@ export async function loggedImages(directory: string): Promise<readonly string[]
     names
       .filter((name) => name.endsWith('.log'))
       .map((name) => [name, name.slice(0, -'.log'.length).replace(UPLOAD, '')] as const)
-      .filter(([, id]) => imageIdFault(id) === undefined),
+      .filter(([, id]) => imageIdError(id) === undefined),
   );
   const ours = await Promise.all(
     Array.from(ids, async ([name, id]) => ((await isLog(join(directory, name))) ? [id] : [])),
@@ -90,10 +90,10 @@ export async function readLogPart(
   }
 }
 
-function noLog(imageId: string, uploadId: string | undefined, cause: unknown): JobFailure {
+function noLog(imageId: string, uploadId: string | undefined, cause: unknown): WorkFailError {
   const what = uploadId === undefined ? 'the build' : `upload ${visible(uploadId.slice(0, 200))}`;
   const remedy = 'build-log-retention limits how many logs are kept';
-  return new JobFailure(`this builder has no log of ${what} of image ${imageId}; ${remedy}`, { cause });
+  return new WorkFailError(`this builder has no log of ${what} of image ${imageId}; ${remedy}`, { cause });
 }
 
 /**

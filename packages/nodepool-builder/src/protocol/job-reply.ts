@@ -1,4 +1,4 @@
-import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
+import { WorkFailError, type WorkerJob } from '@nodepool-builder/gearman-node';
 import { ImageError, type ImageErrorCode, type Logger, type Progress } from '@nodepool-builder/image-builder';
 import { partDone, visible } from '@nodepool-builder/image-builder/module-kit';
 import { encodeFailure, encodeOperatorCancellation } from '@nodepool-builder/image-manager/protocol';
@@ -32,7 +32,7 @@ export interface JobLog {
 }
 
 /**
- * Runs the work of a job and logs its end, a failure only once. A JobFailure becomes WORK_FAIL, which cannot transmit a
+ * Runs the work of a job and logs its end, a failure only once. A WorkFailError becomes WORK_FAIL, which cannot transmit a
  * reason. Any other error becomes WORK_EXCEPTION with its message. Clients that request the reason get it in a
  * WORK_WARNING before that.
  */
@@ -49,7 +49,7 @@ export async function settleJob<T>(
     );
     return result;
   } catch (error) {
-    const isExpected = [JobFailure, ImageError, JobError, ProvenanceError].some(
+    const isExpected = [WorkFailError, ImageError, JobError, ProvenanceError].some(
       (known) => error instanceof known,
     );
     if (error instanceof CancelledError)
@@ -64,7 +64,7 @@ export async function settleJob<T>(
       await job.sendWarning(encodeFailure(errorMessage(error), by));
     }
     if ((error instanceof ImageError && !EXCEPTIONS.has(error.code)) || error instanceof ProvenanceError) {
-      throw new JobFailure(error.message, { cause: error });
+      throw new WorkFailError(error.message, { cause: error });
     }
     throw error;
   }

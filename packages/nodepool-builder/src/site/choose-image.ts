@@ -64,7 +64,7 @@ export async function resolveCloudImage(
 }
 
 /** Maximum number of reasons in a message. */
-const MOST_REASONS = 5;
+const MAX_REASONS = 5;
 
 /** Explains why no image was found. */
 export function noImage(provider: string, { refused }: LatestImage): string {
@@ -73,6 +73,6 @@ export function noImage(provider: string, { refused }: LatestImage): string {
   const counts = new Map<string, number>();
   for (const { reason } of refused) counts.set(reason, (counts.get(reason) ?? 0) + 1);
   const reasons = [...counts].map(([reason, count]) => `${reason} (${count})`);
-  const rest = reasons.length > MOST_REASONS ? '; for more, see latest --explain' : '';
-  return `${nothing}; ${refused.length} with a matching name: ${reasons.slice(0, MOST_REASONS).join('; ')}${rest}`;
+  const rest = reasons.length > MAX_REASONS ? '; for more, see latest --explain' : '';
+  return `${nothing}; ${refused.length} with a matching name: ${reasons.slice(0, MAX_REASONS).join('; ')}${rest}`;
 }

@@ -17,7 +17,7 @@ export const SHORTENED_NOTE = '# the log reached its limit: lines are repeated o
 const KEPT = 4 * 1024 * 1024;
 
 /** Maximum length of a line without an end, in bytes. A longer one becomes a part of its own. */
-const LONGEST_LINE = 65_536;
+const MAX_LINE_LENGTH = 65_536;
 
 /** Minimum pause between two reads, in milliseconds, because the builder has other work to do. */
 const REST = 100;
@@ -74,7 +74,7 @@ export class LogSource {
       }
       const all = rest.length === 0 ? chunk.data : Buffer.concat([rest, chunk.data]);
       const lines = all.lastIndexOf(10) + 1;
-      const isWhole = chunk.isComplete || (lines === 0 && all.length > LONGEST_LINE);
+      const isWhole = chunk.isComplete || (lines === 0 && all.length > MAX_LINE_LENGTH);
       const end = isWhole ? all.length : lines;
       if (end > 0 || chunk.isComplete) return this.#keep(begin, all.subarray(0, end), chunk.isComplete);
       rest = all;

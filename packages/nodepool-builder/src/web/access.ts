@@ -5,7 +5,7 @@ import { CommandError, failing } from '../terms/command-error.ts';
 import type { WebOptions } from './web-options.ts';
 
 /** Minimum length of a token in characters, because a shorter one could be guessed. */
-const SHORTEST_TOKEN = 16;
+const MIN_TOKEN_LENGTH = 16;
 
 /** Duration of a session in seconds. */
 export const LOGIN_SECONDS = 12 * 3600;
@@ -63,9 +63,9 @@ export class Access {
     if (file === undefined) return new Access(undefined, options);
     const unreadable = failing('cannot read the token of the status page', 'correct --web-token-file');
     const token = (await readFile(file, 'utf8').catch(unreadable)).trim();
-    if (token.length < SHORTEST_TOKEN) {
+    if (token.length < MIN_TOKEN_LENGTH) {
       const remedy = `write one with "openssl rand -hex 32 > ${file}"`;
-      throw new CommandError(`the token in ${file} has fewer than ${SHORTEST_TOKEN} characters; ${remedy}`);
+      throw new CommandError(`the token in ${file} has fewer than ${MIN_TOKEN_LENGTH} characters; ${remedy}`);
     }
     if (((await stat(file)).mode & 0o077) !== 0) {
       throw new CommandError(`other users can read the token in ${file}; run "chmod 600 ${file}"`);

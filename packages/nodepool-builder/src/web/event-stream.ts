@@ -14,7 +14,7 @@ const KEEP_ALIVE = 15_000;
  * Maximum number of bytes that wait for a slow browser. Beyond it, the browser is disconnected, and reconnects where it
  * was.
  */
-const LARGEST_BACKLOG = 4 * 1024 * 1024;
+const MAX_BACKLOG = 4 * 1024 * 1024;
 
 export function formatEvent(event: string, data: unknown, id: string): string {
   return `id: ${id}\nevent: ${event}\ndata: ${printable(JSON.stringify(data))}\n\n`;
@@ -63,7 +63,7 @@ export class EventStream {
   sendBytes(events: string | Uint8Array): boolean {
     if (this.closed.aborted) return false;
     const isFast = this.#raw.write(events);
-    if (this.#raw.writableLength > LARGEST_BACKLOG) this.#raw.destroy();
+    if (this.#raw.writableLength > MAX_BACKLOG) this.#raw.destroy();
     return isFast;
   }
 

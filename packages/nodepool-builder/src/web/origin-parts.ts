@@ -8,7 +8,7 @@ import { type Html, html } from './html.ts';
 import { counted } from './markup.ts';
 
 /** Maximum number of packages per kind of change on the page. The API has all. */
-const MOST_PACKAGES = 500;
+const MAX_PACKAGES = 500;
 
 /** Formats the state of a proof, with the reason and the key. */
 export function proofText({ state, reason, 'key-id': keyId, 'key-file': file }: Proof): Html {
@@ -46,10 +46,10 @@ function packageChanges(packages: PackagesRecord): Html {
   const known = count === null ? 'Packages' : counted(count, 'package');
   if (before === null) return html`<p class="quiet">${known}: ${reason}</p>`;
   const changes = [
-    ...added.slice(0, MOST_PACKAGES).map((one) => packageItem('added', one, one.version)),
-    ...removed.slice(0, MOST_PACKAGES).map((one) => packageItem('removed', one, one.version)),
+    ...added.slice(0, MAX_PACKAGES).map((one) => packageItem('added', one, one.version)),
+    ...removed.slice(0, MAX_PACKAGES).map((one) => packageItem('removed', one, one.version)),
     ...changed
-      .slice(0, MOST_PACKAGES)
+      .slice(0, MAX_PACKAGES)
       .map((one) => packageItem('changed', one, `${one.before} → ${one.after}`)),
   ];
   const total = added.length + removed.length + changed.length;

@@ -8,7 +8,7 @@ import { type SiteRecords, siteRecords } from './site-records.ts';
 import type { Site } from './site-view.ts';
 
 /** Maximum number of plan steps on the page. The API has all. */
-const LONGEST_PLAN = 100;
+const MAX_PLAN_LENGTH = 100;
 
 /** Maximum number of disk images that the page shows unfolded. */
 const FEW_IMAGES = 8;
@@ -235,7 +235,7 @@ function planItem(step: PlanRecord): Html {
 }
 
 function planList(plan: readonly PlanRecord[]): Html {
-  const shown = plan.slice(0, LONGEST_PLAN);
+  const shown = plan.slice(0, MAX_PLAN_LENGTH);
   const more = plan.length - shown.length;
   const list =
     plan.length > 0

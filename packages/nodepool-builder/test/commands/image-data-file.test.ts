@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import type { ExportedDocument, ExportedState } from '@nodepool-builder/image-manager';
-import { exportText, readExport } from '../../src/commands/image-data-file.ts';
+import { formatExport, readExport } from '../../src/commands/image-data-file.ts';
 
 const STATE: ExportedState = {
   version: 1,
@@ -24,7 +24,7 @@ async function* of<T>(values: readonly T[]): AsyncGenerator<T> {
 }
 
 async function textOf(documents: readonly ExportedDocument[]): Promise<string> {
-  return (await Array.fromAsync(exportText(STATE, of(documents)))).join('');
+  return (await Array.fromAsync(formatExport(STATE, of(documents)))).join('');
 }
 
 /** Writes a file, and reads it as an export. */

@@ -22,10 +22,10 @@ it('a file is not converted if its disk exceeds the size limit', async (t) => {
     upload: () => Promise.resolve({ externalId: 'there' }),
   } as Partial<ImageProvider> as ImageProvider;
   const upload = { path, format: 'raw', name: 'debian', metadata: {}, dryRun: false } as const;
-  const run = async (largestDisk: number): Promise<unknown> =>
+  const run = async (maxDiskSize: number): Promise<unknown> =>
     await uploadFile(
       provider,
-      { ...upload, directory, largestDisk, withProgress: withoutProgress },
+      { ...upload, directory, maxDiskSize, withProgress: withoutProgress },
       t.signal,
     );
   await assert.rejects(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { hostname } from 'node:os';
 import { describe, it } from 'node:test';
-import { JobFailure } from '@nodepool-builder/gearman-node';
+import { WorkFailError } from '@nodepool-builder/gearman-node';
 import { ImageError, type ImageErrorCode, type Logger } from '@nodepool-builder/image-builder';
 import { JobError, reportProgress, settleJob } from '../../src/protocol/job-reply.ts';
 
@@ -45,7 +45,7 @@ describe('the outcome of a job', () => {
   for (const code of failures) {
     it(`a job that fails with ${code} ends with WORK_FAIL`, async () => {
       const error = await outcomeOf(new ImageError(code, 'the reason'));
-      assert.ok(error instanceof JobFailure);
+      assert.ok(error instanceof WorkFailError);
       assert.equal(error.message, 'the reason');
     });
   }
@@ -54,7 +54,7 @@ describe('the outcome of a job', () => {
   for (const code of exceptions) {
     it(`a job that fails with ${code} ends with WORK_EXCEPTION`, async () => {
       const error = await outcomeOf(new ImageError(code, 'the reason'));
-      assert.ok(!(error instanceof JobFailure));
+      assert.ok(!(error instanceof WorkFailError));
     });
   }
 

@@ -14,7 +14,7 @@ const HANDSHAKE_TIMEOUT = 60_000;
 const KEEP_ALIVE_INTERVAL = 10_000;
 
 /** Maximum size in bytes of the lines that may precede the identification of an SSH server (RFC 4253, section 4.2). */
-const LONGEST_GREETING = 16 * 1024;
+const MAX_GREETING_SIZE = 16 * 1024;
 
 /**
  * Logs in over SSH with a private key.
@@ -93,7 +93,7 @@ export async function probeSsh(address: InstanceAddress, signal: AbortSignal): P
   for await (const chunk of socket) {
     said += String(chunk);
     if (/^SSH-/m.test(said)) return;
-    if (said.length > LONGEST_GREETING) break;
+    if (said.length > MAX_GREETING_SIZE) break;
   }
   throw new Error(`${authorityOf(address)} does not speak SSH`);
 }

@@ -18,7 +18,7 @@ const COMMAND_SHELL = `${SHELL}/cmd`;
 const ANONYMOUS = `${NAMESPACES.addressing}/role/anonymous`;
 
 /** Maximum size of a response in bytes, which is the default limit of Windows. */
-const LONGEST_ANSWER = 512_000;
+const MAX_RESPONSE_SIZE = 512_000;
 
 /** Seconds after which the service responds even without output. */
 export const OPERATION_TIMEOUT = 20;
@@ -55,7 +55,7 @@ export function envelope(
   );
   const optionSet = optionList.length === 0 ? [] : [xml`<w:OptionSet>${optionList}</w:OptionSet>`];
   return xml`<?xml version="1.0" encoding="UTF-8"?>
-<s:Envelope xmlns:s="${NAMESPACES.soap}" xmlns:a="${NAMESPACES.addressing}" xmlns:w="${NAMESPACES.management}" xmlns:rsp="${NAMESPACES.shell}"><s:Header><a:To>${url}</a:To><a:ReplyTo><a:Address s:mustUnderstand="true">${ANONYMOUS}</a:Address></a:ReplyTo><a:Action s:mustUnderstand="true">${ACTIONS[action]}</a:Action><a:MessageID>uuid:${messageId}</a:MessageID><w:ResourceURI s:mustUnderstand="true">${COMMAND_SHELL}</w:ResourceURI><w:MaxEnvelopeSize s:mustUnderstand="true">${String(LONGEST_ANSWER)}</w:MaxEnvelopeSize><w:OperationTimeout>PT${String(OPERATION_TIMEOUT)}S</w:OperationTimeout><w:Locale xml:lang="en-US" s:mustUnderstand="false"/>${selectors}${optionSet}</s:Header><s:Body>${body}</s:Body></s:Envelope>`
+<s:Envelope xmlns:s="${NAMESPACES.soap}" xmlns:a="${NAMESPACES.addressing}" xmlns:w="${NAMESPACES.management}" xmlns:rsp="${NAMESPACES.shell}"><s:Header><a:To>${url}</a:To><a:ReplyTo><a:Address s:mustUnderstand="true">${ANONYMOUS}</a:Address></a:ReplyTo><a:Action s:mustUnderstand="true">${ACTIONS[action]}</a:Action><a:MessageID>uuid:${messageId}</a:MessageID><w:ResourceURI s:mustUnderstand="true">${COMMAND_SHELL}</w:ResourceURI><w:MaxEnvelopeSize s:mustUnderstand="true">${String(MAX_RESPONSE_SIZE)}</w:MaxEnvelopeSize><w:OperationTimeout>PT${String(OPERATION_TIMEOUT)}S</w:OperationTimeout><w:Locale xml:lang="en-US" s:mustUnderstand="false"/>${selectors}${optionSet}</s:Header><s:Body>${body}</s:Body></s:Envelope>`
     .text;
 }
 

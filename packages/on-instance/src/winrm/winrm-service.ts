@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Agent } from 'node:https';
 import { ImageError, type InstanceAddress } from '@nodepool-builder/image-builder';
-import { type HttpAnswer, HttpClient, networkFailure } from '@nodepool-builder/image-builder/module-kit';
+import { type HttpResponse, HttpClient, asNetworkError } from '@nodepool-builder/image-builder/module-kit';
 import type { Document } from '@xmldom/xmldom';
 import { authorityOf } from '../remote-shell.ts';
 import { envelope, type Fault, faultIn, OPERATION_TIMEOUT, type WinrmMessage } from './message.ts';
@@ -14,7 +14,7 @@ import { parseXml } from './xml.ts';
 const GRACE_PERIOD = 30_000;
 
 /** Maximum size of a response in bytes, which is several times the maximum in requests. */
-const LONGEST_BODY = 4 * 1024 * 1024;
+const MAX_BODY_SIZE = 4 * 1024 * 1024;
 
 export interface WinrmIdentity {
   readonly username: string;
@@ -22,7 +22,7 @@ export interface WinrmIdentity {
 }
 
 /** A fault response. */
-export class WinrmFault extends ImageError {
+export class WinrmError extends ImageError {
   readonly isTimeout: boolean;
 
   constructor(what: string, { isTimeout, reason }: Fault) {
@@ -56,7 +56,7 @@ export class WinrmService {
 
   /**
    * @param timeLimit in milliseconds
-   * @throws WinrmFault
+   * @throws WinrmError
    * @throws ImageError `login-refused`; `instance-failed` without a response
    * @throws the signal's reason
    */
@@ -76,7 +76,7 @@ export class WinrmService {
       );
     }
     const fault = faultIn(document);
-    if (fault !== undefined) throw new WinrmFault(what, fault);
+    if (fault !== undefined) throw new WinrmError(what, fault);
     return document;
   }
 
@@ -84,9 +84,9 @@ export class WinrmService {
     message: WinrmMessage,
     signal: AbortSignal | undefined,
     timeLimit: number,
-  ): Promise<HttpAnswer> {
+  ): Promise<HttpResponse> {
     const agent = this.#agent;
-    const http = new HttpClient({ timeout: timeLimit / 1000, longestBody: LONGEST_BODY, agent });
+    const http = new HttpClient({ timeout: timeLimit / 1000, maxBodySize: MAX_BODY_SIZE, agent });
     try {
       return await http.send({
         method: 'POST',
@@ -101,7 +101,7 @@ export class WinrmService {
     } catch (error) {
       signal?.throwIfAborted();
       this.#isLost = true;
-      const { message: reason, cause } = networkFailure(error);
+      const { message: reason, cause } = asNetworkError(error);
       throw new ImageError('instance-failed', `${this.name}: WinRM does not respond: ${reason}`, { cause });
     }
   }

@@ -4,7 +4,7 @@ import type { RemoteCommandOptions, RemoteFile, RemoteResult, RemoteShell } from
 import { all, type CommandOutput, NAMESPACES, outputIn, text } from './message.ts';
 import { PUT_COMMAND, Upload } from './put-files.ts';
 import { ReadableErrors } from './readable-errors.ts';
-import { WinrmFault, type WinrmService } from './winrm-service.ts';
+import { WinrmError, type WinrmService } from './winrm-service.ts';
 import { xml } from './xml.ts';
 
 /** Timeout for releasing a command or a shell, in milliseconds. The machine may be off. */
@@ -14,7 +14,7 @@ const TIDYING_LIMIT = 5_000;
 const UTF_8 = '65001';
 
 /** Maximum length of a command line of `cmd.exe`. */
-const LONGEST_COMMAND_LINE = 8191;
+const MAX_COMMAND_LINE_LENGTH = 8191;
 
 /** A WinRM shell, in which commands run one after the other. */
 export class WinrmShell implements RemoteShell {
@@ -80,10 +80,10 @@ export class WinrmShell implements RemoteShell {
     input: AsyncIterable<Buffer> | Iterable<Buffer>,
     { signal, onLine }: RemoteCommandOptions,
   ): Promise<RemoteResult> {
-    if (commandLine.length > LONGEST_COMMAND_LINE) {
+    if (commandLine.length > MAX_COMMAND_LINE_LENGTH) {
       throw new ImageError(
         'invalid-configuration',
-        `Windows accepts command lines of at most ${LONGEST_COMMAND_LINE} characters; put the command into a script`,
+        `Windows accepts command lines of at most ${MAX_COMMAND_LINE_LENGTH} characters; put the command into a script`,
       );
     }
     let commandId: string | undefined;
@@ -127,7 +127,7 @@ export class WinrmShell implements RemoteShell {
       await send(Buffer.alloc(0), true);
     } catch (error) {
       // A command that has ended takes no input. Its exit code is more useful.
-      if (!(error instanceof WinrmFault)) throw error;
+      if (!(error instanceof WinrmError)) throw error;
     }
   }
 
@@ -160,7 +160,7 @@ export class WinrmShell implements RemoteShell {
       if (output === undefined) throw unexpected(this.#service, 'Receive');
       return output;
     } catch (error) {
-      if (error instanceof WinrmFault && error.isTimeout) return undefined;
+      if (error instanceof WinrmError && error.isTimeout) return undefined;
       throw error;
     }
   }

@@ -10,7 +10,7 @@ import { MAX_PACKAGE_LIST } from '../../src/bom/package-list.ts';
 import { type FoundPackages, readBillOfMaterials, readPackages } from '../../src/bom/read-packages.ts';
 import { provenanceFailure } from '../provenance-failure.ts';
 
-function reasonOf(found: FoundPackages): string {
+function missingReason(found: FoundPackages): string {
   assert.ok('reason' in found, JSON.stringify(found));
   return found.reason;
 }
@@ -39,7 +39,7 @@ for (const name of ['1-a.packages', '1-a.manifest']) {
 test('a build without a usable package list gives the reason without naming the private directory', async (t) => {
   const directory = temporaryDirectory(t);
   const path = join(directory, '1-a.packages');
-  assert.equal(reasonOf(await readPackages(directory, '1-a')), 'its build left no package list');
+  assert.equal(missingReason(await readPackages(directory, '1-a')), 'its build left no package list');
   for (const [prepare, reason] of [
     [() => writeFile(path, 'os\tmini\t\n'), /^1-a\.packages lists no packages$/],
     [() => writeFile(path, '{'), /^1-a\.packages cannot be used: it is not JSON$/],
@@ -60,7 +60,7 @@ test('a build without a usable package list gives the reason without naming the 
     ],
   ] as const) {
     await prepare();
-    assert.match(reasonOf(await readPackages(directory, '1-a')), reason);
+    assert.match(missingReason(await readPackages(directory, '1-a')), reason);
   }
 });
 
@@ -77,7 +77,7 @@ test('a package list of the max size that is made to take much memory takes at m
   const timer = setInterval(() => {
     peak = Math.max(peak, process.memoryUsage.rss());
   }, 5);
-  assert.match(reasonOf(await readPackages(directory, '1-a')), /1-a\.packages lists no packages/);
+  assert.match(missingReason(await readPackages(directory, '1-a')), /1-a\.packages lists no packages/);
   clearInterval(timer);
   assert.ok(peak - before < 400e6, `${(peak - before) / 1e6} MB`);
 });
@@ -89,7 +89,7 @@ test('a package list of the max size, which takes long to read, does not block t
   const delay = monitorEventLoopDelay({ resolution: 5 });
   delay.enable();
   const begin = performance.now();
-  const reason = reasonOf(await readPackages(directory, '1-a'));
+  const reason = missingReason(await readPackages(directory, '1-a'));
   const elapsed = performance.now() - begin;
   delay.disable();
   assert.equal(reason, '1-a.packages lists no packages');

@@ -131,7 +131,7 @@ export class AwsInstanceProvider implements InstanceProvider, Disposable {
 
   #siteIn(region: AwsRegion): InstanceSite {
     const { entry, owner, scope, interval = 5, logger, directory } = this.#options;
-    return { region, entry, owner: digestOf(owner, this.name), scope, interval, logger, directory };
+    return { region, entry, owner: ownerDigest(owner, this.name), scope, interval, logger, directory };
   }
 }
 
@@ -142,7 +142,7 @@ const DIGITS = 12;
  * Returns a digest that identifies owner and provider, because several builders may share an account, and several
  * entries an owner.
  */
-function digestOf(owner: string, provider: string): string {
+function ownerDigest(owner: string, provider: string): string {
   const text = JSON.stringify([owner, provider]);
   return createHash('sha256').update(text).digest('hex').slice(0, DIGITS);
 }

@@ -18,7 +18,7 @@ import {
 } from '@nodepool-builder/image-builder/module-kit';
 import { awsCode } from '../aws-error.ts';
 import { captureInstance } from './capture.ts';
-import { addressOf, type Ec2Instance, getInstance, isGone, reasonOf, stateOf } from './ec2-instance.ts';
+import { addressOf, type Ec2Instance, getInstance, isGone, stateReason, stateOf } from './ec2-instance.ts';
 import { type InstanceSite, type LaunchRecord, removeLaunch } from './launches.ts';
 import { readPassword } from './windows-password.ts';
 
@@ -201,7 +201,7 @@ export class AwsInstance implements Instance {
 
 function whyOf(instance: Ec2Instance | undefined): string {
   if (instance === undefined) return 'it does not exist';
-  const reason = `it is ${instance.State?.Name}${reasonOf(instance)}`;
+  const reason = `it is ${instance.State?.Name}${stateReason(instance)}`;
   return isGone(instance) ? reason : `${reason}; see its console log`;
 }
 

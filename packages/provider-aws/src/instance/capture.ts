@@ -11,7 +11,7 @@ import {
   asImageError,
   type CloudClaim,
   cloudError,
-  DEFAULT_LARGEST_DISK,
+  DEFAULT_MAX_DISK_SIZE,
   IMAGE_TAGS,
   poll,
   type SaveOptions,
@@ -39,7 +39,7 @@ import { INSTANCE_TAGS, type InstanceSite, ownerTags, tagFilters } from './launc
 const CLEANUP_TIME = 120_000;
 
 /** Max length of an AMI name. */
-const LONGEST_NAME = 128;
+const MAX_NAME_LENGTH = 128;
 const FORBIDDEN = /[^A-Za-z0-9()[\] ./\-'@_]/g;
 
 /**
@@ -64,7 +64,7 @@ export async function captureInstance(
   });
   const input = {
     InstanceId: instanceId,
-    Name: `${imageId.slice(0, LONGEST_NAME - instanceId.length - 1)}-${instanceId}`.replaceAll(
+    Name: `${imageId.slice(0, MAX_NAME_LENGTH - instanceId.length - 1)}-${instanceId}`.replaceAll(
       FORBIDDEN,
       '-',
     ),
@@ -216,7 +216,7 @@ export class CapturedAmi implements StoredCapture {
    * @throws CloudError
    */
   async save(format: ImageFormat, path: string, options: SaveOptions = {}): Promise<void> {
-    const { largestDisk = DEFAULT_LARGEST_DISK, onProgress = () => {} } = options;
+    const { maxDiskSize = DEFAULT_MAX_DISK_SIZE, onProgress = () => {} } = options;
     if (format !== 'raw') {
       throw new ImageError(
         'format-unavailable',
@@ -228,7 +228,7 @@ export class CapturedAmi implements StoredCapture {
       try {
         const file = await open(path, 'w');
         try {
-          await this.#write(file, largestDisk, onStep, signal);
+          await this.#write(file, maxDiskSize, onStep, signal);
         } finally {
           await file.close();
         }
@@ -252,16 +252,16 @@ export class CapturedAmi implements StoredCapture {
 
   async #write(
     file: FileHandle,
-    largestDisk: number,
+    maxDiskSize: number,
     onProgress: ReturnType<typeof steadyProgress>,
     signal: AbortSignal,
   ): Promise<void> {
     const { entry } = this.#site;
     const disk = await listBlocks(this.#site.region, this.#rootSnapshot(), signal);
-    if (disk.size > largestDisk) {
+    if (disk.size > maxDiskSize) {
       throw new ImageError(
         'image-too-large',
-        `AMI ${this.externalId} has ${disk.size} bytes, more than the limit of ${largestDisk}`,
+        `AMI ${this.externalId} has ${disk.size} bytes, more than the limit of ${maxDiskSize}`,
       );
     }
     const failure = new AbortController();

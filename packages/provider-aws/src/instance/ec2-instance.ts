@@ -25,7 +25,7 @@ export function isGone({ State: state }: Ec2Instance): boolean {
 }
 
 /** Formats EC2's reason for a state, after a colon. Empty if EC2 gives none. */
-export function reasonOf({ StateReason: reason }: Ec2Instance): string {
+export function stateReason({ StateReason: reason }: Ec2Instance): string {
   return reason?.Message ? `: ${reason.Message}` : '';
 }
 

@@ -9,7 +9,7 @@ import { ImageError, type LaunchRequest } from '@nodepool-builder/image-builder'
 import { poll, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import { listImages, toTags } from '../amis.ts';
 import { awsCode } from '../aws-error.ts';
-import { type Ec2Instance, getInstance, reasonOf, stateOf } from './ec2-instance.ts';
+import { type Ec2Instance, getInstance, stateReason, stateOf } from './ec2-instance.ts';
 import { type InstanceSite, type LaunchRecord, launchTags } from './launches.ts';
 import { keepPasswordKey, newPasswordKey } from './windows-password.ts';
 
@@ -287,7 +287,7 @@ async function waitUntilBooted(
     const state = instance === undefined ? 'failed' : stateOf(instance);
     if (state === 'starting') return undefined;
     if (instance !== undefined && state !== 'failed') return instance;
-    const why = instance === undefined ? ' is gone' : ` is ${instance.State?.Name}${reasonOf(instance)}`;
+    const why = instance === undefined ? ' is gone' : ` is ${instance.State?.Name}${stateReason(instance)}`;
     throw new ImageError('launch-failed', `${subject}${why}; choose another base image, type or subnet`);
   };
   return await poll(check, { subject, timeout: Number.POSITIVE_INFINITY, interval, signal });

@@ -118,7 +118,7 @@ test('a captured AMI is saved block by block, and verified', async (t) => {
   const captured = await (await stoppedInstance(fixture)).capture({ imageId: 'debian-1' });
   const path = await temporaryFile(t);
   await assert.rejects(captured.save('qcow2', path), { code: 'format-unavailable' });
-  await assert.rejects(captured.save('raw', path, { largestDisk: 1 }), { code: 'image-too-large' });
+  await assert.rejects(captured.save('raw', path, { maxDiskSize: 1 }), { code: 'image-too-large' });
   await captured.save('raw', path);
   const { size, blocks } = await stat(path);
   assert.equal(size, 2 ** 30);

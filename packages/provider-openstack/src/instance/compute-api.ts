@@ -1,6 +1,6 @@
 import { CloudError, JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { listResources } from '../session/list-resources.ts';
-import type { JsonAnswer, JsonOptions, ServiceClient } from '../session/service-client.ts';
+import type { JsonResponse, JsonOptions, ServiceClient } from '../session/service-client.ts';
 import {
   FLAVOR_READER,
   type Flavor,
@@ -119,7 +119,7 @@ export class ComputeApi {
     await this.#client.delete(`/os-keypairs/${encodeURIComponent(name)}`, { signal });
   }
 
-  async #act<T = undefined>(id: string, options: JsonOptions<T>): Promise<JsonAnswer<T>> {
+  async #act<T = undefined>(id: string, options: JsonOptions<T>): Promise<JsonResponse<T>> {
     return await this.#client.json('POST', `${serverPath(id)}/action`, options);
   }
 }

@@ -6,7 +6,7 @@ import { keyPairOfLaunch, type LaunchRecord, launchMetadata } from './launches.t
 import { type Flavor, faultOf, isPublic, type NovaServer, stateOf } from './nova-server.ts';
 
 /** Max length of a server name in Nova, in characters. */
-const LONGEST_NAME = 255;
+const MAX_NAME_LENGTH = 255;
 
 /**
  * Creates a server and its resources, and waits until it boots. Requests that create something are not aborted, because
@@ -33,7 +33,7 @@ export async function launchInstance(
   signal.throwIfAborted();
   const id = await compute.createServer(
     {
-      name: `${cloud.namePrefix}${request.buildId}`.slice(0, LONGEST_NAME),
+      name: `${cloud.namePrefix}${request.buildId}`.slice(0, MAX_NAME_LENGTH),
       imageId,
       flavorId,
       keyName: launch.name,

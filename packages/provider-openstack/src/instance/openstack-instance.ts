@@ -144,7 +144,7 @@ export class OpenStackInstance implements Instance {
     return server === undefined || isGone(server) ? undefined : server;
   }
 
-  #failed(what: string, server: NovaServer | undefined, reason = reasonOf(server)): ImageError {
+  #failed(what: string, server: NovaServer | undefined, reason = faultReason(server)): ImageError {
     return new ImageError(
       'instance-failed',
       `instance ${this.id} of build ${this.buildId} ${what}: ${reason}`,
@@ -152,7 +152,7 @@ export class OpenStackInstance implements Instance {
   }
 }
 
-function reasonOf(server: NovaServer | undefined): string {
+function faultReason(server: NovaServer | undefined): string {
   if (server === undefined) return 'it does not exist';
   return `it is ${server.status}${faultOf(server)}; see its console log`;
 }

@@ -3,13 +3,13 @@ import {
   CloudError,
   type CloudErrorCode,
   codeOfStatus,
-  type HttpAnswer,
-  type NetworkFailureKind,
-  networkFailure,
+  type HttpResponse,
+  type NetworkErrorKind,
+  asNetworkError,
   retryAfterSeconds,
 } from '@nodepool-builder/image-builder/module-kit';
 
-const CERTIFICATE_REMEDIES: Readonly<Partial<Record<NetworkFailureKind, string>>> = {
+const CERTIFICATE_REMEDIES: Readonly<Partial<Record<NetworkErrorKind, string>>> = {
   'unknown-authority':
     'set cacert in clouds.yaml, or REQUESTS_CA_BUNDLE, to the certificate file of the authority that signed it',
   'invalid-certificate': 'ask the operator of the cloud to replace it',
@@ -18,7 +18,7 @@ const CERTIFICATE_REMEDIES: Readonly<Partial<Record<NetworkFailureKind, string>>
 
 /** Creates the error of a request without a response. `request` names the cloud, the method and the path. */
 export function networkError(request: string, error: unknown): CloudError {
-  const failure = networkFailure(error);
+  const failure = asNetworkError(error);
   const { message: reason, kind, cause } = failure;
   if (failure.isCertificate) {
     const text = `${request}: the certificate is not trusted: ${reason}; ${CERTIFICATE_REMEDIES[kind]}`;
@@ -32,7 +32,7 @@ export function networkError(request: string, error: unknown): CloudError {
 
 /** Whether a request failed before it was sent. */
 export function neverSent({ code, cause }: CloudError): boolean {
-  return code === 'connection-failed' && networkFailure(cause).kind === 'not-sent';
+  return code === 'connection-failed' && asNetworkError(cause).kind === 'not-sent';
 }
 
 const REMEDIES: Partial<Record<CloudErrorCode, string>> = {
@@ -61,7 +61,7 @@ const QUOTA_MESSAGE = /quota|over limit|limit\b.*\bexceeded|exceed\w*\b.*\blimit
  */
 export function answerError(
   request: string,
-  { status, headers, body }: HttpAnswer,
+  { status, headers, body }: HttpResponse,
   { method, secrets = [], now }: { method: string; secrets?: readonly string[]; now: number },
 ): CloudError {
   const [target] = (status >= 300 && status < 400 ? headers.location : undefined)?.split(/[?#]/, 1) ?? [];
@@ -92,7 +92,7 @@ function codeOf(
   return codeOfStatus(status);
 }
 
-const LONGEST_MESSAGE = 300;
+const MAX_MESSAGE_LENGTH = 300;
 
 /** First line of webob's plain text errors. */
 const STATUS_LINE = /^\s*[45]\d\d [a-z' -]+\n/i;
@@ -117,7 +117,7 @@ export function errorMessage(body: string, secrets: readonly string[] = []): str
     .replaceAll(/\s+/g, ' ')
     .trim();
   const message = withoutSecrets(plain, secrets);
-  return message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message;
+  return message.length > MAX_MESSAGE_LENGTH ? `${message.slice(0, MAX_MESSAGE_LENGTH)}…` : message;
 }
 
 function messageInJson(body: string): string | undefined {

@@ -1,4 +1,4 @@
-import type { HttpAnswer, HttpRequest } from '@nodepool-builder/image-builder/module-kit';
+import type { HttpResponse, HttpRequest } from '@nodepool-builder/image-builder/module-kit';
 import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import type { CloudSettings, ServiceSettings } from '../cloud-settings.ts';
 import type { CloudTask, OnTask } from '../task-timing.ts';
@@ -45,7 +45,7 @@ export interface JsonOptions<T> extends RequestOptions {
 }
 
 /** A response with a value from {@link JsonOptions.reader}. */
-export type JsonAnswer<T> = HttpAnswer & { readonly value: T };
+export type JsonResponse<T> = HttpResponse & { readonly value: T };
 
 export interface PutOptions extends RequestOptions {
   /** Size of the body in bytes. */
@@ -104,7 +104,7 @@ export class ServiceClient {
     method: Method,
     path: string,
     options: JsonOptions<T> = {},
-  ): Promise<JsonAnswer<T>> {
+  ): Promise<JsonResponse<T>> {
     const { body, headers, reader, replay = IDEMPOTENT.includes(method) } = options;
     const { transport } = this.#parts;
     const content =
@@ -119,7 +119,7 @@ export class ServiceClient {
         ...(content && { body: content.text }),
         signal,
       };
-      const send = async (): Promise<JsonAnswer<T>> => {
+      const send = async (): Promise<JsonResponse<T>> => {
         const answer = await transport.send(request);
         if (!isExpected(answer.status, options.expect)) throw transport.refusal(request, answer);
         const value = reader && transport.parse(request, answer, (json) => reader.check(json));
@@ -145,7 +145,7 @@ export class ServiceClient {
    * Sends a stream without buffering it in memory. `body` is called when the request starts, and again after a 401.
    * After other errors the caller retries. Errors of the body are thrown unchanged.
    */
-  async put(path: string, body: () => AsyncIterable<Buffer>, options: PutOptions): Promise<HttpAnswer> {
+  async put(path: string, body: () => AsyncIterable<Buffer>, options: PutOptions): Promise<HttpResponse> {
     const { size, headers, stallTimeout = DEFAULT_STALL_TIMEOUT } = options;
     const { transport } = this.#parts;
     return await this.#run('PUT', path, options, async ({ url, credential, signal }) => {

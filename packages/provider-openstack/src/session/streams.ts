@@ -6,12 +6,12 @@ import type { Socket } from 'node:net';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ImageError } from '@nodepool-builder/image-builder';
-import type { HttpAnswer } from '@nodepool-builder/image-builder/module-kit';
+import type { HttpResponse } from '@nodepool-builder/image-builder/module-kit';
 import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import { networkError } from './request-errors.ts';
 
 /** Max bytes of a response text; the rest of a longer text is not read. */
-const LONGEST_TEXT = 1024 * 1024;
+const MAX_TEXT_SIZE = 1024 * 1024;
 
 /** A GET of a stream. */
 export interface StreamRead {
@@ -35,9 +35,9 @@ export interface StreamPut extends StreamRead {
 }
 
 /** Start of a response. */
-export interface StreamAnswer {
+export interface StreamResponse {
   /** Response whose body is empty if the request succeeded. */
-  readonly answer: HttpAnswer;
+  readonly answer: HttpResponse;
   /** Body of a successful response. The connection is closed when the iteration ends. */
   readonly body: AsyncIterable<Buffer>;
 }
@@ -50,7 +50,7 @@ export interface StreamAnswer {
  *
  * @throws CloudError `connection-failed`, `certificate-untrusted`
  */
-export async function readStream(read: StreamRead): Promise<StreamAnswer> {
+export async function readStream(read: StreamRead): Promise<StreamResponse> {
   const { name, url, headers, agent, stallTimeout, signal } = read;
   const request = (url.protocol === 'https:' ? httpsRequest : httpRequest)(url, {
     agent,
@@ -88,7 +88,7 @@ async function textOf(response: IncomingMessage, timeout: number): Promise<strin
     for await (const chunk of response as AsyncIterable<Buffer>) {
       chunks.push(chunk);
       size += chunk.length;
-      if (size > LONGEST_TEXT) break;
+      if (size > MAX_TEXT_SIZE) break;
     }
   } catch {
     // The server may have closed the connection.
@@ -116,7 +116,7 @@ async function* piecesOf(name: string, stream: AsyncIterable<Buffer>): AsyncGene
  * @throws CloudError `connection-failed`, `certificate-untrusted`, `invalid-answer`; `image-missing-on-disk` if the
  * body is not `size` bytes long; errors of the body unchanged
  */
-export async function putStream(put: StreamPut): Promise<HttpAnswer> {
+export async function putStream(put: StreamPut): Promise<HttpResponse> {
   const { name, url, body, size, agent, stallTimeout, signal } = put;
   const request = (url.protocol === 'https:' ? httpsRequest : httpRequest)(url, {
     method: 'PUT',
@@ -161,7 +161,7 @@ export async function putStream(put: StreamPut): Promise<HttpAnswer> {
       ended();
     },
   });
-  const receive = async (): Promise<HttpAnswer> => {
+  const receive = async (): Promise<HttpResponse> => {
     const [response] = (await once(request, 'response').catch((error: unknown) => {
       throw networkError(name, error);
     })) as [IncomingMessage];

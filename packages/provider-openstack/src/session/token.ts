@@ -12,7 +12,7 @@ export interface Token {
 }
 
 /** Min remaining lifetime of a token for a new request, in milliseconds (MIN_TOKEN_LIFE_SECONDS of keystoneauth). */
-const SHORTEST_LIFE = 120_000;
+const MIN_LIFETIME = 120_000;
 
 /** Holds the token of all clients and renews it in time. All callers that wait share one request. */
 export class TokenKeeper {
@@ -29,7 +29,7 @@ export class TokenKeeper {
   /** Returns a token for a new request. Aborting detaches only this caller; the renewal continues for the others. */
   async current(signal: AbortSignal): Promise<Token> {
     signal.throwIfAborted();
-    if (this.#token !== undefined && this.#token.expiresAt - this.#clock.now() >= SHORTEST_LIFE) {
+    if (this.#token !== undefined && this.#token.expiresAt - this.#clock.now() >= MIN_LIFETIME) {
       return this.#token;
     }
     const renew = async (options: { readonly signal: AbortSignal }): Promise<Token> => {

@@ -5,7 +5,7 @@ import {
   type Clock,
   CloudError,
   HttpAgent,
-  type HttpAnswer,
+  type HttpResponse,
   HttpClient,
   type HttpRequest,
   type RetryLimits,
@@ -16,14 +16,14 @@ import {
 } from '@nodepool-builder/image-builder/module-kit';
 import type { CloudSettings } from '../cloud-settings.ts';
 import { answerError, networkError } from './request-errors.ts';
-import { putStream, readStream, type StreamAnswer, type StreamPut, type StreamRead } from './streams.ts';
+import { putStream, readStream, type StreamResponse, type StreamPut, type StreamRead } from './streams.ts';
 
 /** Retries of requests. */
 const DEFAULT_RETRY_LIMITS: RetryLimits = {
   attempts: 6,
   firstDelay: 1,
-  longestDelay: 30,
-  longestRetryAfter: 120,
+  maxDelay: 30,
+  maxRetryAfter: 120,
 };
 
 const MAX_REDIRECTS = 5;
@@ -87,7 +87,7 @@ export class Transport {
   }
 
   /** Sends a request once. Resolves with the response, whatever its status. */
-  async send(request: HttpRequest & { readonly method: Method }): Promise<HttpAnswer> {
+  async send(request: HttpRequest & { readonly method: Method }): Promise<HttpResponse> {
     const { signal } = request;
     const agent = await this.#openAgent();
     await this.#rateLimiter.turn(signal);
@@ -106,7 +106,7 @@ export class Transport {
    */
   async put(
     request: Omit<StreamPut, 'name' | 'agent' | 'body'> & { readonly body: () => AsyncIterable<Buffer> },
-  ): Promise<HttpAnswer> {
+  ): Promise<HttpResponse> {
     const agent = await this.#openAgent();
     await this.#rateLimiter.turn(request.signal);
     const name = this.#name({ method: 'PUT', url: request.url });
@@ -121,14 +121,14 @@ export class Transport {
   }
 
   /** Sends a GET once. Resolves when a response starts, whatever its status. */
-  async read(request: Omit<StreamRead, 'name' | 'agent'>): Promise<StreamAnswer> {
+  async read(request: Omit<StreamRead, 'name' | 'agent'>): Promise<StreamResponse> {
     const agent = await this.#openAgent();
     await this.#rateLimiter.turn(request.signal);
     return await readStream({ ...request, name: this.#name({ method: 'GET', url: request.url }), agent });
   }
 
   /** Converts an error response to an error. */
-  refusal(request: Sent, answer: HttpAnswer): CloudError {
+  refusal(request: Sent, answer: HttpResponse): CloudError {
     const { password, token, secret } = this.#settings.auth as Readonly<Record<string, unknown>>;
     const secrets = [password, token, secret, request.headers?.['x-auth-token']];
     return answerError(this.#name(request), answer, {
@@ -139,7 +139,7 @@ export class Transport {
   }
 
   /** Parses the JSON body of a response. An empty or invalid body is read as `undefined`. */
-  parse<T>(request: Sent, { body, status }: HttpAnswer, read: (value: unknown) => T): T {
+  parse<T>(request: Sent, { body, status }: HttpResponse, read: (value: unknown) => T): T {
     try {
       return read(parsed(body));
     } catch (cause) {

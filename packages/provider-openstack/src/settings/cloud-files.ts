@@ -85,7 +85,7 @@ async function readSettingsFile(kind: FileKind, place: SettingsPlace): Promise<S
       if (isMapping(content) && foreign === undefined) return { file, content };
       place.warn(`${file} is skipped: ${foreign ?? 'it is not a mapping'}`);
     } catch (error) {
-      const reason = reasonOf(error as Error);
+      const reason = readErrorReason(error as Error);
       if (reason !== undefined) place.warn(`${file} is skipped: ${reason}`);
       else if (file === namedFile(kind, place)) {
         place.warn(`${file} does not exist, but ${FILES[kind]} names it`);
@@ -103,7 +103,7 @@ function parse(file: string, text: string): unknown {
 }
 
 /** Describes a parser or file error without quoting the text, which may be a password. Undefined for a missing file. */
-function reasonOf(error: Error): string | undefined {
+function readErrorReason(error: Error): string | undefined {
   if (error instanceof YAMLException) {
     const { line = 0, column = 0 } = error.mark ?? {};
     return `it is not valid YAML at line ${line + 1}, column ${column + 1}`;

@@ -29,7 +29,7 @@ export const DEFAULT_RETRIES: TransferRetries = { attempts: 3, delay: 5 };
 /**
  * Max delay between two attempts, in seconds. `Retry-After` may exceed it; {@link TransferRetries.limit} limits both.
  */
-const LONGEST_DELAY = 300;
+const MAX_DELAY = 300;
 
 /** Wraps an error after which no further attempt can succeed; {@link retry} throws the wrapped error. */
 export class FinalError extends Error {
@@ -43,8 +43,8 @@ export class FinalError extends Error {
 /** Retries a transfer after a transient error. `work` receives the number of the attempt, from 1. */
 export async function retry<T>(work: (attempt: number) => Promise<T>, options: RetryOptions): Promise<T> {
   const { attempts, delay: firstDelay, limit = Number.POSITIVE_INFINITY, name, logger, signal } = options;
-  const longestRetryAfter = Number.POSITIVE_INFINITY;
-  const policy = new RetryPolicy({ attempts, firstDelay, longestDelay: LONGEST_DELAY, longestRetryAfter });
+  const maxRetryAfter = Number.POSITIVE_INFINITY;
+  const policy = new RetryPolicy({ attempts, firstDelay, maxDelay: MAX_DELAY, maxRetryAfter });
   const budget = new RetryBudget(limit);
   let hadConflict = false;
   const mayRetry = (error: unknown): boolean => {

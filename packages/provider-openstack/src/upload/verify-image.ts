@@ -33,10 +33,10 @@ export async function verifyImage(
   if (digest !== undefined) {
     const { algorithm, value } = digest;
     const known: Readonly<Record<string, string>> = { ...(await file.checksums()) };
-    const expected = known[algorithm] ?? (await digestOf(path, algorithm, { signal }));
+    const expected = known[algorithm] ?? (await hashFile(path, algorithm, { signal }));
     if (value === expected) return;
     const isCutOff =
-      (stored ?? 0) < size && value === (await digestOf(path, algorithm, { size: stored ?? 0, signal }));
+      (stored ?? 0) < size && value === (await hashFile(path, algorithm, { size: stored ?? 0, signal }));
     if (isCutOff || isSameKind(image, request.file)) {
       throw new CloudError(
         'checksum-mismatch',
@@ -75,7 +75,7 @@ function described(image: GlanceImage): string {
 }
 
 /** @param range `size`: number of bytes from the beginning of the file. Default: the whole file. */
-async function digestOf(
+async function hashFile(
   path: string,
   algorithm: string,
   { size, signal }: { readonly size?: number; readonly signal: AbortSignal },

@@ -43,7 +43,7 @@ describe('an abort', () => {
     t.after(() => http[Symbol.asyncDispose]());
     const session = new OpenStackSession(settingsWith({ type: 'none', endpoint: http.url }), {
       logger: { ...SILENT, warn: () => controller.abort() },
-      retry: { firstDelay: 1e6, longestDelay: 1e6 },
+      retry: { firstDelay: 1e6, maxDelay: 1e6 },
     });
     const request = session
       .client({ type: 'image', interface: 'public' })

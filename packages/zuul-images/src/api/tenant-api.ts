@@ -2,7 +2,7 @@ import { CloudError, JsonReader } from '@nodepool-builder/image-builder/module-k
 import type { ApiUrl } from './api-url.ts';
 
 /** Maximum number of tenants in a message. */
-const MOST_NAMES = 10;
+const MAX_NAMES = 10;
 
 const INFO = new JsonReader({
   type: 'object',
@@ -48,7 +48,7 @@ async function onlyTenant(get: Get, root: string): Promise<string> {
   const names = tenants.map(({ name }) => name);
   const [only] = names;
   if (only !== undefined && names.length === 1) return only;
-  const known = names.length === 0 ? '' : ` (${names.slice(0, MOST_NAMES).join(', ')})`;
+  const known = names.length === 0 ? '' : ` (${names.slice(0, MAX_NAMES).join(', ')})`;
   throw new CloudError(
     'invalid-settings',
     `Zuul API ${root}: it serves several tenants, and no tenant is configured; set tenant${known}`,

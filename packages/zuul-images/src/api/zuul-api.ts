@@ -16,7 +16,7 @@ import { tenantApiUrl } from './tenant-api.ts';
 import { type BuildQuery, parseBuild, type ZuulBuild } from './zuul-build.ts';
 import { readAuthorities, ZuulHttp } from './zuul-http.ts';
 
-const RETRIES: RetryLimits = { attempts: 4, firstDelay: 1, longestDelay: 30, longestRetryAfter: 60 };
+const RETRIES: RetryLimits = { attempts: 4, firstDelay: 1, maxDelay: 30, maxRetryAfter: 60 };
 
 /** Builds per page: Zuul's default, and fewer for a server or proxy that rejects it. */
 const PAGE_LENGTHS = [50, 10] as const;

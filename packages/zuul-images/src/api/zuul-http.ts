@@ -5,10 +5,10 @@ import {
   type CloudErrorCode,
   codeOfStatus,
   HttpAgent,
-  type HttpAnswer,
+  type HttpResponse,
   HttpClient,
   type HttpRequest,
-  networkFailure,
+  asNetworkError,
   parseJson,
   retryAfterSeconds,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -85,12 +85,12 @@ export class ZuulHttp {
       throw requestError(name, error);
     });
     if (answer.status !== 200) throw answerError(name, answer);
-    return readAnswer(name, answer, read);
+    return readResponse(name, answer, read);
   }
 }
 
 function requestError(name: string, error: unknown): CloudError {
-  const { kind, message, cause, isCertificate } = networkFailure(error);
+  const { kind, message, cause, isCertificate } = asNetworkError(error);
   const failure = (code: CloudErrorCode, text: string): CloudError =>
     new CloudError(code, `${name}: ${text}`, { cause });
   if (isCertificate) {
@@ -104,7 +104,7 @@ function requestError(name: string, error: unknown): CloudError {
 }
 
 /** Translates an answer into an error. `request` names the API, the method and the path. */
-function answerError(request: string, answer: HttpAnswer): CloudError {
+function answerError(request: string, answer: HttpResponse): CloudError {
   const { status, headers } = answer;
   const code = UNKNOWN_TENANT.test(answer.body) && status === 404 ? 'tenant-unknown' : codeOf(status);
   // The path and the query of a login page may contain a secret state.
@@ -140,7 +140,7 @@ function errorName(body: string): string | undefined {
 }
 
 /** Reads a response. Its content type distinguishes it from a login page with status 200. */
-function readAnswer<T>(name: string, { headers, body }: HttpAnswer, read: (value: unknown) => T): T {
+function readResponse<T>(name: string, { headers, body }: HttpResponse, read: (value: unknown) => T): T {
   const type = headers['content-type'] ?? 'no content type';
   if (!JSON_TYPE.test(type)) {
     const reason = `the response is ${type.replace(/;.*/s, '')} instead of application/json`;

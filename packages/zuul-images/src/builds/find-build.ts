@@ -12,7 +12,7 @@ import {
 } from './processed-builds.ts';
 
 /** Maximum duration of an image build in milliseconds. Zuul's default limit of a job is three hours. */
-const LONGEST_BUILD = 24 * 3_600_000;
+const MAX_BUILD_TIME = 24 * 3_600_000;
 
 /** A build with an image. */
 export interface ImageBuild {
@@ -140,7 +140,7 @@ export async function findBuild(
     builds.push(...page);
     choice = chooseBuild(builds, source, history);
     const newest = choice.chosen?.same[0].endTime ?? history.newest?.endTime;
-    if (newest !== undefined && startedBefore(newest - LONGEST_BUILD, page)) break;
+    if (newest !== undefined && startedBefore(newest - MAX_BUILD_TIME, page)) break;
   }
   return choice;
 }
@@ -162,7 +162,7 @@ export async function findNamedBuild(
   for await (const page of api.builds(query, signal)) {
     const build = page.find((candidate) => candidate.uuid === uuid);
     if (build !== undefined) return build;
-    if (!isWrong && startedBefore(endTime - LONGEST_BUILD, page)) break;
+    if (!isWrong && startedBefore(endTime - MAX_BUILD_TIME, page)) break;
   }
   return undefined;
 }

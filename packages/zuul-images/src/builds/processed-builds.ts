@@ -69,7 +69,7 @@ export interface HistoryUpdate {
  * Maximum number of builds, which is a year of daily builds. A build that drops out is older than the newest and is not
  * imported again.
  */
-const MOST_BUILDS = 500;
+const MAX_BUILDS = 500;
 
 /** History without processed builds. */
 export const EMPTY_HISTORY: ProcessedHistory = { newest: undefined, builds: new Map() };
@@ -112,7 +112,7 @@ export function withSkipped(
 
 function withBuilds({ builds }: ProcessedHistory, added: readonly BuildRecord[]): ProcessedHistory['builds'] {
   const all = new Map([...builds, ...added.map((build) => [build.uuid, build] as const)]);
-  const kept = [...all.values()].toSorted(compareAge).slice(-MOST_BUILDS);
+  const kept = [...all.values()].toSorted(compareAge).slice(-MAX_BUILDS);
   return new Map(kept.map((build) => [build.uuid, build]));
 }
 

@@ -6,7 +6,7 @@ import { expiryOf } from './json-web-token.ts';
 const TIME_LIMIT = 60_000;
 
 /** Maximum size of the output in bytes. */
-const LONGEST_OUTPUT = 65_536;
+const MAX_OUTPUT_SIZE = 65_536;
 
 /**
  * Runs a command that prints a token. Messages contain nothing of its output.
@@ -25,7 +25,7 @@ export async function tokenOfCommand(
     stderr: 'ignore',
     reject: false,
     timeout: TIME_LIMIT,
-    maxBuffer: LONGEST_OUTPUT,
+    maxBuffer: MAX_OUTPUT_SIZE,
     killDescendants: true,
     cancelSignal: signal,
   });
@@ -39,7 +39,7 @@ export async function tokenOfCommand(
   const { timedOut, isMaxBuffer, exitCode, signal: killedBy, code } = result;
   let reason = killedBy === undefined ? `could not be started (${code})` : `was killed by ${killedBy}`;
   if (exitCode !== undefined) reason = `exited with ${exitCode}`;
-  if (isMaxBuffer) reason = `printed more than ${LONGEST_OUTPUT} bytes`;
+  if (isMaxBuffer) reason = `printed more than ${MAX_OUTPUT_SIZE} bytes`;
   if (timedOut) reason = `took longer than ${TIME_LIMIT / 1000} s`;
   throw new CloudError(
     'credentials-unusable',

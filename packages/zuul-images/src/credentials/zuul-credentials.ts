@@ -13,7 +13,7 @@ import { mintToken } from './json-web-token.ts';
 import { tokenOfCommand } from './token-command.ts';
 
 /** Minimum remaining lifetime in milliseconds, because a token may expire on its way. */
-const SHORTEST_LIFE = 30_000;
+const MIN_LIFETIME = 30_000;
 
 /** Keeps a token until it expires or is rejected, then requests another one, once for all concurrent callers. */
 export class ZuulCredentials {
@@ -34,7 +34,7 @@ export class ZuulCredentials {
    */
   async token(signal: AbortSignal): Promise<string> {
     const { value, expiresAt = Number.POSITIVE_INFINITY } = this.#token ?? {};
-    if (value !== undefined && expiresAt - this.#clock.now() >= SHORTEST_LIFE) return value;
+    if (value !== undefined && expiresAt - this.#clock.now() >= MIN_LIFETIME) return value;
     this.#token = await this.#issuing.run('token', (options) => this.#issue(options.signal), { signal });
     return this.#token.value;
   }

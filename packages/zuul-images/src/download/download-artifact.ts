@@ -4,7 +4,7 @@ import { ImageError } from '@nodepool-builder/image-builder';
 import { asImageError, makeStateDirectory, signalOf } from '@nodepool-builder/image-builder/module-kit';
 import { fetchObject } from './fetch-object.ts';
 import { HttpSource } from './http-source.ts';
-import { Retries, TransientFailure, UnusableRangesError } from './retries.ts';
+import { Retries, TransientError, UnusableRangesError } from './retries.ts';
 import { Spool } from './spool.ts';
 import { findObject, findWhole } from './stored-object.ts';
 import { runTaskGroup } from './task-group.ts';
@@ -46,7 +46,7 @@ export async function downloadArtifact(
       try {
         return await attempt(source, request, { ...options, useRanges }, signal);
       } catch (error) {
-        if (!(error instanceof TransientFailure)) throw error;
+        if (!(error instanceof TransientError)) throw error;
         useRanges &&= !(error instanceof UnusableRangesError);
         await retries.pause(error, 0, signal);
       }
@@ -65,7 +65,7 @@ function unpackedPath(directory: string): string {
   return join(directory, 'unpacked');
 }
 
-/** @throws TransientFailure if the download has to start over */
+/** @throws TransientError if the download has to start over */
 async function attempt(
   source: HttpSource,
   request: ArtifactRequest,
@@ -73,7 +73,7 @@ async function attempt(
   signal: AbortSignal,
 ): Promise<DownloadedArtifact> {
   const { name } = source;
-  const { directory, largestSize: limit, leaveFree } = request;
+  const { directory, maxSize: limit, leaveFree } = request;
   const object = options.useRanges ? await findObject(source, signal) : await findWhole(source, signal);
   let spool: Spool | undefined;
   try {

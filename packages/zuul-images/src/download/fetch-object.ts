@@ -1,5 +1,5 @@
-import type { Answer } from './http-source.ts';
-import { Retries, TransientFailure, UnusableRangesError } from './retries.ts';
+import type { HttpStream } from './http-source.ts';
+import { Retries, TransientError, UnusableRangesError } from './retries.ts';
 import { getRange, type Range, type RangedObject } from './stored-object.ts';
 import { runTaskGroup } from './task-group.ts';
 import type { Transfer } from './transfer.ts';
@@ -17,7 +17,7 @@ const SPACE_CHECK = 8 * 2 ** 20;
 /**
  * Fetches the data that the spool lacks, in several concurrent ranges if the server supports ranges.
  *
- * @throws TransientFailure if the download has to start over
+ * @throws TransientError if the download has to start over
  * @throws ImageError `artifact-expired`, `artifact-refused`, `download-failed`, `disk-full`
  */
 export async function fetchObject(transfer: Transfer, signal: AbortSignal): Promise<void> {
@@ -28,7 +28,7 @@ export async function fetchObject(transfer: Transfer, signal: AbortSignal): Prom
       await receive(object.answer, whole, transfer, signal);
     } catch (error) {
       const isComparable = transfer.request.sha256 !== undefined && whole.position > 0;
-      if (!(error instanceof TransientFailure) || !isComparable) throw error;
+      if (!(error instanceof TransientError) || !isComparable) throw error;
       transfer.interruption = error;
     }
     await spool.finish(whole.position);
@@ -62,16 +62,16 @@ async function fetchRange(
     const answer = await getRange(source, object, part, signal);
     await receive(answer, part, transfer, signal);
     if (part.position < part.end) {
-      throw new TransientFailure(`${source.name}: the server sent less than it announced`);
+      throw new TransientError(`${source.name}: the server sent less than it announced`);
     }
   } catch (error) {
-    if (!(error instanceof TransientFailure) || error instanceof UnusableRangesError) throw error;
+    if (!(error instanceof TransientError) || error instanceof UnusableRangesError) throw error;
     await retries.pause(error, Math.floor(spool.present / PROGRESS), signal);
   }
 }
 
 async function receive(
-  answer: Answer,
+  answer: HttpStream,
   range: Range,
   { source, spool, request }: Transfer,
   signal: AbortSignal,

@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { ImageError } from '@nodepool-builder/image-builder';
-import { HttpAgent, networkFailure } from '@nodepool-builder/image-builder/module-kit';
+import { HttpAgent, asNetworkError } from '@nodepool-builder/image-builder/module-kit';
 import type { AddressGuard } from './address-guard.ts';
 import { nameOf, wireUrl } from './artifact-url.ts';
-import { TransientFailure } from './retries.ts';
+import { TransientError } from './retries.ts';
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-const MOST_REDIRECTS = 5;
+const MAX_REDIRECTS = 5;
 
 /** Minimum bytes per second, on average over the time of {@link STALL}, below which a connection counts as lost. */
 const LOWEST_RATE = 1024;
@@ -28,7 +28,7 @@ export interface ArtifactAccess {
 }
 
 /** A response, with its URL after redirects. */
-export interface Answer {
+export interface HttpStream {
   readonly url: URL;
   readonly response: IncomingMessage;
 }
@@ -63,27 +63,27 @@ export class HttpSource {
    * Sends a GET and follows redirects each time, because a redirect target may expire within minutes. The caller reads
    * the body to its end, or destroys the response.
    *
-   * @throws TransientFailure
+   * @throws TransientError
    * @throws ImageError `artifact-refused`
    */
-  async get(headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Answer> {
+  async get(headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<HttpStream> {
     let url = this.#url;
-    for (let redirects = 0; redirects <= MOST_REDIRECTS; redirects += 1) {
+    for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
       const response = await this.#send(url, headers, signal);
       const { location } = response.headers;
       if (!REDIRECTS.has(response.statusCode ?? 0) || location === undefined) return { url, response };
       response.destroy();
       url = redirected(url, location);
     }
-    throw refused(this.#url, `it is redirected more than ${MOST_REDIRECTS} times`);
+    throw refused(this.#url, `it is redirected more than ${MAX_REDIRECTS} times`);
   }
 
   /**
    * Yields a body in chunks.
    *
-   * @throws TransientFailure if the body is interrupted or too slow
+   * @throws TransientError if the body is interrupted or too slow
    */
-  async *body({ url, response }: Answer, signal: AbortSignal): AsyncGenerator<Buffer, void, undefined> {
+  async *body({ url, response }: HttpStream, signal: AbortSignal): AsyncGenerator<Buffer, void, undefined> {
     const seconds = this.#stall / 1000;
     let received = 0;
     let isWaiting = true;
@@ -169,10 +169,10 @@ async function* chunksOf(response: IncomingMessage): AsyncGenerator<Buffer, void
 function failure(url: URL, error: unknown, signal: AbortSignal): Error {
   signal.throwIfAborted();
   if (error instanceof ImageError) return error;
-  const { kind, message } = networkFailure(error);
+  const { kind, message } = asNetworkError(error);
   const reason = `${nameOf(url)}: ${message}`;
   if (kind === 'not-configured') return new ImageError('download-failed', reason, { cause: error });
-  return new TransientFailure(reason, error);
+  return new TransientError(reason, error);
 }
 
 function redirected(from: URL, location: string): URL {

@@ -7,8 +7,8 @@ import {
 } from '@nodepool-builder/image-builder/module-kit';
 
 /** A request that may succeed later. */
-export class TransientFailure extends Error {
-  override readonly name: string = 'TransientFailure';
+export class TransientError extends Error {
+  override readonly name: string = 'TransientError';
   /** Value of `Retry-After` in seconds. */
   readonly retryAfter: number;
 
@@ -22,7 +22,7 @@ export class TransientFailure extends Error {
  * The server's ranges do not fit together, perhaps because the object changed. The download starts over, without
  * ranges.
  */
-export class UnusableRangesError extends TransientFailure {
+export class UnusableRangesError extends TransientError {
   override readonly name = 'UnusableRangesError';
 }
 
@@ -30,9 +30,9 @@ export class UnusableRangesError extends TransientFailure {
 const RETRIES: RetryLimits = {
   attempts: 8,
   firstDelay: 1,
-  longestDelay: 120,
+  maxDelay: 120,
   // A longer one is shortened, because the artifact may expire in the meantime.
-  longestRetryAfter: 120,
+  maxRetryAfter: 120,
 };
 
 /** Counts consecutive failures. A download fails only after failures without progress between them. */
@@ -53,12 +53,12 @@ export class Retries {
    * @param progress grows with new data; after a failure with new data the count restarts
    * @throws ImageError `download-failed` after the last attempt
    */
-  async pause(failure: TransientFailure, progress: number, signal: AbortSignal): Promise<void> {
-    const { attempts, longestRetryAfter } = this.#policy.limits;
+  async pause(failure: TransientError, progress: number, signal: AbortSignal): Promise<void> {
+    const { attempts, maxRetryAfter } = this.#policy.limits;
     if (progress > this.#progress) this.#failures = 0;
     this.#progress = Math.max(this.#progress, progress);
     this.#failures += 1;
-    const delay = this.#policy.delayAfter(this.#failures, Math.min(failure.retryAfter, longestRetryAfter));
+    const delay = this.#policy.delayAfter(this.#failures, Math.min(failure.retryAfter, maxRetryAfter));
     if (delay === undefined) {
       const message = `${failure.message}; all ${attempts} attempts in a row failed, try again later`;
       throw new ImageError('download-failed', message, { cause: failure });

@@ -20,8 +20,8 @@ const SHARE = 1 / 512;
  * Minimum and maximum size of a part in bytes. Small parts cost round trips; large parts leave connections idle at the
  * end.
  */
-const SMALLEST_PART = 256 * 1024;
-const LARGEST_PART = 32 * SMALLEST_PART;
+const MIN_PART_SIZE = 256 * 1024;
+const MAX_PART_SIZE = 32 * MIN_PART_SIZE;
 
 /** Bytes that are read at a time. */
 const PIECE = 128 * 1024;
@@ -48,8 +48,8 @@ export class Spool {
     this.#file = file;
     this.#journal = journal;
     // Without a journal, the object is a single part.
-    const share = Math.ceil(((size ?? 0) * SHARE) / SMALLEST_PART) * SMALLEST_PART;
-    const partSize = Math.max(SMALLEST_PART, Math.min(LARGEST_PART, share));
+    const share = Math.ceil(((size ?? 0) * SHARE) / MIN_PART_SIZE) * MIN_PART_SIZE;
+    const partSize = Math.max(MIN_PART_SIZE, Math.min(MAX_PART_SIZE, share));
     this.#partSize = journal === undefined ? Number.MAX_SAFE_INTEGER : partSize;
   }
 

@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { ImageError } from '@nodepool-builder/image-builder';
 import { retryAfterSeconds } from '@nodepool-builder/image-builder/module-kit';
 import { nameOf } from './artifact-url.ts';
-import type { Answer, HttpSource } from './http-source.ts';
-import { TransientFailure, UnusableRangesError } from './retries.ts';
+import type { HttpStream, HttpSource } from './http-source.ts';
+import { TransientError, UnusableRangesError } from './retries.ts';
 import { isIdentity } from './unpacking.ts';
 
 /** Milliseconds after a modification after which its date identifies the content (RFC 9110, 8.8.2.2). */
@@ -20,7 +20,7 @@ const BUSY: ReadonlySet<number> = new Set([408, 425, 429]);
 const RANGE_REFUSED: ReadonlySet<number> = new Set([400, 403, 405, 406, 412, 416, 500, 501]);
 
 /** Maximum number of characters of an error's body that are searched. */
-const LONGEST_BODY = 4096;
+const MAX_BODY_SIZE = 4096;
 
 /** An object that is fetched in ranges, as it is stored. */
 export interface RangedObject {
@@ -40,7 +40,7 @@ export interface Range {
 
 /** An object whose server supports no ranges. */
 export interface WholeObject {
-  readonly answer: Answer;
+  readonly answer: HttpStream;
   /** Size in bytes, if the server sends it. */
   readonly size: number | undefined;
   readonly contentEncoding: string | undefined;
@@ -50,7 +50,7 @@ export interface WholeObject {
  * Finds out how an object can be fetched, with a GET of its first byte. A signed URL does not allow HEAD, and a server
  * may announce ranges that it does not support.
  *
- * @throws TransientFailure
+ * @throws TransientError
  * @throws ImageError `artifact-expired`, `artifact-refused`
  */
 export async function findObject(
@@ -74,14 +74,14 @@ export async function findObject(
 /**
  * Requests an object without ranges.
  *
- * @throws TransientFailure
+ * @throws TransientError
  * @throws ImageError `artifact-expired`, `artifact-refused`
  */
 export async function findWhole(source: HttpSource, signal: AbortSignal): Promise<WholeObject> {
   return await wholeObject(source, await source.get({}, signal), signal);
 }
 
-async function wholeObject(source: HttpSource, answer: Answer, signal: AbortSignal): Promise<WholeObject> {
+async function wholeObject(source: HttpSource, answer: HttpStream, signal: AbortSignal): Promise<WholeObject> {
   const { statusCode, headers } = answer.response;
   if (statusCode !== 200) throw await refusalOf(source, answer, signal);
   if (headers['content-type']?.startsWith('text/html')) {
@@ -100,7 +100,7 @@ async function wholeObject(source: HttpSource, answer: Answer, signal: AbortSign
  * Requests a range of an object.
  *
  * @throws UnusableRangesError
- * @throws TransientFailure
+ * @throws TransientError
  * @throws ImageError `artifact-expired`
  */
 export async function getRange(
@@ -108,7 +108,7 @@ export async function getRange(
   { size, validator }: RangedObject,
   { position, end }: Range,
   signal: AbortSignal,
-): Promise<Answer> {
+): Promise<HttpStream> {
   const headers = { range: `bytes=${position}-${end - 1}`, 'if-range': validator };
   const answer = await source.get(headers, signal);
   const { statusCode: status = 0 } = answer.response;
@@ -140,7 +140,7 @@ function rangeOf({
 }
 
 /** Converts a response without the artifact to an error, and destroys the response. */
-async function refusalOf(source: HttpSource, answer: Answer, signal: AbortSignal): Promise<Error> {
+async function refusalOf(source: HttpSource, answer: HttpStream, signal: AbortSignal): Promise<Error> {
   const { url, response } = answer;
   const { statusCode: status = 0, headers } = response;
   const name = nameOf(url);
@@ -148,7 +148,7 @@ async function refusalOf(source: HttpSource, answer: Answer, signal: AbortSignal
     if (GONE.has(status)) return expired(name, `the server responded with ${status}`);
     if (BUSY.has(status) || status >= 500) {
       const retryAfter = retryAfterSeconds(headers['retry-after'], Date.now());
-      return new TransientFailure(`${name}: the server responded with ${status}`, undefined, retryAfter);
+      return new TransientError(`${name}: the server responded with ${status}`, undefined, retryAfter);
     }
     const says = async (): Promise<string> => await beginning(source.body(answer, signal));
     if (FORBIDDEN.has(status) && (isExpired(url, Date.now()) || /expired/i.test(await says()))) {
@@ -175,12 +175,12 @@ async function beginning(body: AsyncIterable<Buffer>): Promise<string> {
   try {
     for await (const chunk of body) {
       text += String(chunk);
-      if (text.length >= LONGEST_BODY) break;
+      if (text.length >= MAX_BODY_SIZE) break;
     }
   } catch {
     // The beginning of an interrupted body is enough.
   }
-  return text.slice(0, LONGEST_BODY);
+  return text.slice(0, MAX_BODY_SIZE);
 }
 
 /** Expiry of a signed URL from its query parameters, one row for each signature scheme. */

@@ -1,7 +1,7 @@
 import type { Logger, OperationOptions } from '@nodepool-builder/image-builder';
 import type { RetryLimits } from '@nodepool-builder/image-builder/module-kit';
 import type { ArtifactAccess, HttpSource } from './http-source.ts';
-import type { TransientFailure } from './retries.ts';
+import type { TransientError } from './retries.ts';
 import type { Spool } from './spool.ts';
 import type { RangedObject, WholeObject } from './stored-object.ts';
 
@@ -28,7 +28,7 @@ export interface ArtifactRequest extends ExpectedDigests {
    */
   readonly directory: string;
   /** Maximum size of the unpacked file in bytes. */
-  readonly largestSize: number;
+  readonly maxSize: number;
   /** Bytes to leave free on the file system. */
   readonly leaveFree: number;
 }
@@ -56,5 +56,5 @@ export interface Transfer {
   /**
    * End of a body before its announced length. The length may be wrong, so the digest decides whether it is complete.
    */
-  interruption?: TransientFailure;
+  interruption?: TransientError;
 }

@@ -89,7 +89,7 @@ async function* unpacked(
 async function digestChunks(
   chunks: AsyncIterable<Buffer>,
   digester: Digester,
-  { source, request: { largestSize } }: Transfer,
+  { source, request: { maxSize } }: Transfer,
   write: (bytes: Buffer, position: number) => Promise<void>,
 ): Promise<number> {
   const failed = new AbortController();
@@ -110,7 +110,7 @@ async function digestChunks(
   try {
     for await (const chunk of chunks) {
       failed.signal.throwIfAborted();
-      if (size + filled + chunk.length > largestSize) throw tooLarge(source.name, largestSize);
+      if (size + filled + chunk.length > maxSize) throw tooLarge(source.name, maxSize);
       for (let taken = 0; taken < chunk.length; ) {
         const copied = chunk.copy(slot.bytes, filled, taken);
         taken += copied;

@@ -19,8 +19,8 @@ import { type ProcessedBuilds, withImported, withSkipped } from '../builds/proce
 const RETRIES = {
   attempts: Number.POSITIVE_INFINITY,
   firstDelay: 60,
-  longestDelay: 900,
-  longestRetryAfter: 0,
+  maxDelay: 900,
+  maxRetryAfter: 0,
 };
 
 /** Settings of a {@link BuildImporter}. */

@@ -6,7 +6,7 @@ import type { ErrorWithReasonCode, IClientOptions } from 'mqtt';
 import type { MqttSettings } from '../zuul-settings.ts';
 
 /** Maximum size of a message in bytes, a hundred times a usual report. An MQTT 5 broker sends no larger ones. */
-const LARGEST_MESSAGE = 1024 * 1024;
+const MAX_MESSAGE_SIZE = 1024 * 1024;
 
 /** Timeout of the connection attempt and of requests to the broker, in milliseconds. */
 const TIMEOUT = 30_000;
@@ -15,8 +15,8 @@ const TIMEOUT = 30_000;
 const RETRIES = new RetryPolicy({
   attempts: Number.POSITIVE_INFINITY,
   firstDelay: 1,
-  longestDelay: 60,
-  longestRetryAfter: 0,
+  maxDelay: 60,
+  maxRetryAfter: 0,
 });
 
 /** Milliseconds after which the loss of a connection is logged again, and the back-off restarts. */
@@ -49,7 +49,7 @@ export async function listenToBroker(
 ): Promise<void> {
   const receive = (payload: Uint8Array): void => {
     // MQTT 3.1.1 has no size limit, so it is enforced here.
-    if (payload.length <= LARGEST_MESSAGE) onMessage(payload);
+    if (payload.length <= MAX_MESSAGE_SIZE) onMessage(payload);
     else
       logger.debug(
         `${broker}: ignored a message of ${payload.length} bytes, which is too large for a report of Zuul`,
@@ -151,7 +151,7 @@ async function connectOptions(
     ...(password !== undefined && { password: password.replace(/\r?\n$/, '') }),
     ...(ca !== undefined && { ca: [...getCACertificates('default'), ca] }),
     protocolVersion,
-    ...(protocolVersion === 5 && { properties: { maximumPacketSize: LARGEST_MESSAGE } }),
+    ...(protocolVersion === 5 && { properties: { maximumPacketSize: MAX_MESSAGE_SIZE } }),
     connectTimeout: TIMEOUT,
     // listenToBroker reconnects, with the files read again.
     reconnectPeriod: 0,

@@ -5,10 +5,10 @@ import { type Clock, SYSTEM_CLOCK } from '@nodepool-builder/image-builder/module
 const JITTER = 0.2;
 
 /** Maximum pause after failures in milliseconds, unless the interval is longer. */
-const LONGEST_PAUSE = 900_000;
+const MAX_PAUSE = 900_000;
 
 /** Minimum pause between two polls in milliseconds, regardless of wake-ups. */
-const SHORTEST_PAUSE = 1_000;
+const MIN_PAUSE = 1_000;
 
 /** Settings of a {@link Poller}. */
 export interface PollerOptions {
@@ -74,7 +74,7 @@ export class Poller {
 
   #pauseAfter(failures: number): number {
     const { interval } = this.#options;
-    const longest = Math.max(interval, LONGEST_PAUSE);
+    const longest = Math.max(interval, MAX_PAUSE);
     return Math.min(longest, interval * 2 ** failures) * (1 - this.#random() * JITTER);
   }
 
@@ -84,7 +84,7 @@ export class Poller {
     const either = AbortSignal.any([signal, over.signal]);
     const sleep = async (milliseconds: number): Promise<void> =>
       this.#clock.sleep(milliseconds, either).catch(() => undefined);
-    const shortest = Math.min(pause, SHORTEST_PAUSE);
+    const shortest = Math.min(pause, MIN_PAUSE);
     await sleep(shortest);
     await Promise.race([sleep(pause - shortest), this.#woken.promise]);
     over.abort();

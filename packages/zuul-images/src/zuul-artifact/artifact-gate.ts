@@ -4,7 +4,7 @@ import { type BuilderServices, ImageError } from '@nodepool-builder/image-builde
 import {
   type AttestationGate,
   checksumsOf,
-  LARGEST_ATTESTATION,
+  MAX_ATTESTATION_SIZE,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { ZuulBuild } from '../api/zuul-build.ts';
 import type { ImageArtifact } from '../builds/image-artifact.ts';
@@ -22,7 +22,7 @@ const TYPE = 'attestation';
 const ENDING = '.sigstore.json';
 
 /** Maximum number of attestations of a build that are fetched. */
-const MOST = 16;
+const MAX_ATTESTATIONS = 16;
 
 /** A downloaded artifact. */
 interface CheckedArtifact {
@@ -80,7 +80,7 @@ function attestationUrls({ artifact, build }: CheckedArtifact): readonly string[
   const listed = build.artifacts
     .filter(({ url, metadata }) => metadata.type === TYPE || nameOf(url) === nameOf(beside))
     .map(({ url }) => url);
-  return listed.length > 0 ? listed.slice(0, MOST) : [beside.href];
+  return listed.length > 0 ? listed.slice(0, MAX_ATTESTATIONS) : [beside.href];
 }
 
 /** Fetches an attestation; undefined if its server does not have it. */
@@ -90,7 +90,7 @@ async function fetchText(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const directory = kept.partial({ format: artifact.format, url });
-  const limits = { largestSize: LARGEST_ATTESTATION, leaveFree: 0 };
+  const limits = { maxSize: MAX_ATTESTATION_SIZE, leaveFree: 0 };
   try {
     const { path } = await downloadArtifact({ url, access, directory, ...limits }, { signal });
     return await readFile(path, 'utf8');

@@ -4,7 +4,7 @@ import { readAuthorities } from '../api/zuul-http.ts';
 import { type ImageArtifact, makeableFormats } from '../builds/image-artifact.ts';
 import { AddressGuard } from '../download/address-guard.ts';
 import { type ArtifactAccess, HttpSource } from '../download/http-source.ts';
-import { TransientFailure } from '../download/retries.ts';
+import { TransientError } from '../download/retries.ts';
 import { findObject } from '../download/stored-object.ts';
 import { artifactFormats, type ZuulSettings } from '../zuul-settings.ts';
 
@@ -67,7 +67,7 @@ async function lookUp(
     return { artifact, size: object.size };
   } catch (error) {
     signal.throwIfAborted();
-    if (!(error instanceof ImageError || error instanceof TransientFailure)) throw error;
+    if (!(error instanceof ImageError || error instanceof TransientError)) throw error;
     const isExpired = error instanceof ImageError && error.code === 'artifact-expired';
     return isExpired ? error : { artifact, size: undefined };
   } finally {

@@ -3,7 +3,7 @@ import {
   checkDisk,
   checkDiskSize,
   checkSelfContained,
-  DEFAULT_LARGEST_DISK,
+  DEFAULT_MAX_DISK_SIZE,
   type DiskFile,
   isConvertible,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -31,7 +31,7 @@ export interface FetchOptions extends OperationOptions {
   readonly reserve: NonNullable<DownloadOptions['reserve']>;
   readonly signal: AbortSignal;
   /** Maximum virtual size of a disk in bytes. Default 256 GiB. */
-  readonly largestDisk: number | undefined;
+  readonly maxDiskSize: number | undefined;
 }
 
 /**
@@ -42,17 +42,17 @@ export interface FetchOptions extends OperationOptions {
 export async function fetchArtifact(
   artifact: ImageArtifact,
   kept: KeptFiles,
-  { access, largestDisk = DEFAULT_LARGEST_DISK, ...options }: FetchOptions,
+  { access, maxDiskSize = DEFAULT_MAX_DISK_SIZE, ...options }: FetchOptions,
 ): Promise<KeptFile> {
   const directory = kept.partial(artifact);
   const { path, size, sha256 } = await downloadArtifact(
-    { ...artifact, access, directory, largestSize: largestDisk, leaveFree: LEAVE_FREE },
+    { ...artifact, access, directory, maxSize: maxDiskSize, leaveFree: LEAVE_FREE },
     options,
   );
   const name = nameOf(artifact.url);
   if (size === 0)
     throw new ImageError('artifact-damaged', `${name} is empty; correct the job that builds it`);
-  await checkFormat({ format: artifact.format, path }, name, largestDisk, options.signal);
+  await checkFormat({ format: artifact.format, path }, name, maxDiskSize, options.signal);
   return await kept.keep(artifact, path, sha256);
 }
 
@@ -60,14 +60,14 @@ export async function fetchArtifact(
 async function checkFormat(
   file: DiskFile,
   name: string,
-  largestDisk: number,
+  maxDiskSize: number,
   signal: AbortSignal,
 ): Promise<void> {
   try {
     await checkSelfContained(file);
     if (!isConvertible(file.format)) return;
     await checkDisk(file);
-    await checkDiskSize(file, largestDisk, { signal });
+    await checkDiskSize(file, maxDiskSize, { signal });
   } catch (cause) {
     if (!(cause instanceof ImageError) || !DAMAGED.has(cause.code)) throw cause;
     throw new ImageError(

@@ -100,7 +100,7 @@ async function makeFormats(
   { access, gate, logger }: FetchServices,
   context: FullBuildContext,
 ): Promise<void> {
-  const { formats, outputPath, progress, log, signal, largestDisk } = context;
+  const { formats, outputPath, progress, log, signal, maxDiskSize } = context;
   const { artifacts } = wanted;
   const files = new Map((await kept.files(artifacts)).map((file) => [file.format, file]));
   const plan = await planOf(wanted, files, access, context);
@@ -114,11 +114,11 @@ async function makeFormats(
     const artifact = artifacts.find((one) => one.format === format);
     if (source !== undefined) {
       log(`converting ${from} to ${format}`);
-      await convertImage(source, format, outputPath(format), { signal, onProgress, largestDisk });
+      await convertImage(source, format, outputPath(format), { signal, onProgress, maxDiskSize });
     } else if (artifact !== undefined) {
       const reserve = async (_: string, bytes: number): Promise<void> =>
         context.reserveSpace(await context.stateDirectory(), bytes);
-      const options = { access, logger, reserve, signal, onProgress, largestDisk };
+      const options = { access, logger, reserve, signal, onProgress, maxDiskSize };
       const file = files.get(format) ?? (await fetchArtifact(artifact, kept, options));
       await gate?.check({ artifact, file, build: wanted.build, kept, access }, signal, log);
       files.set(format, file);

@@ -36,7 +36,7 @@ export async function fetchPackageList(
   if (packageList === undefined || list === undefined) return;
   const request = { url: list.url, access, directory: join(directory, 'package-list') };
   try {
-    const { path } = await downloadArtifact({ ...request, largestSize: MAX_SIZE, leaveFree: 0 }, { signal });
+    const { path } = await downloadArtifact({ ...request, maxSize: MAX_SIZE, leaveFree: 0 }, { signal });
     await rename(path, packageList);
   } catch (error) {
     signal.throwIfAborted();

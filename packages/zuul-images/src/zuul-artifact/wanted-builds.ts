@@ -12,7 +12,7 @@ import { imageArtifacts } from '../builds/image-artifact.ts';
 import { EMPTY_HISTORY, withSkipped } from '../builds/processed-builds.ts';
 
 /** Maximum number of attempted builds. If artifacts are kept for some days, those of older builds have also expired. */
-const MOST_BUILDS = 10;
+const MAX_BUILDS = 10;
 
 /**
  * Yields the build that the image-id names, or else the newest builds, one after the other.
@@ -31,7 +31,7 @@ export async function* wantedBuilds(
     return;
   }
   let history = EMPTY_HISTORY;
-  for (let count = 0; count < MOST_BUILDS; count += 1) {
+  for (let count = 0; count < MAX_BUILDS; count += 1) {
     const { chosen, unusable } = await findBuild(api, source, history, signal);
     if (chosen === undefined && count === 0) throw nothingFound(api.name, source, unusable[0]);
     if (chosen === undefined) return;

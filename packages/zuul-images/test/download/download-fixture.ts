@@ -17,8 +17,8 @@ import type { ArtifactRequest, DownloadOptions } from '../../src/download/transf
 export const IMPATIENT = {
   attempts: 3,
   firstDelay: 0.001,
-  longestDelay: 0.02,
-  longestRetryAfter: 0.02,
+  maxDelay: 0.02,
+  maxRetryAfter: 0.02,
 } as const;
 
 /** Half of the smallest part of a download. */
@@ -50,7 +50,7 @@ export class DownloadFixture {
     options: DownloadOptions = {},
   ): Promise<DownloadedArtifact> {
     const { directory, logger } = this;
-    const limits = { largestSize: 2 ** 38, leaveFree: 0 };
+    const limits = { maxSize: 2 ** 38, leaveFree: 0 };
     const artifact = await downloadArtifact(
       { url, access: LOCAL, directory, ...limits, ...request },
       { logger, retryPolicy: IMPATIENT, ...options },

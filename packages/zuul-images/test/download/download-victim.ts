@@ -12,6 +12,6 @@ subscribe('http.client.response.finish', () => {
   responses += 1;
   if (responses === Number(count)) process.kill(process.pid, 'SIGKILL');
 });
-const request = { url, access: LOCAL, directory, largestSize: 2 ** 38, leaveFree: 0 };
+const request = { url, access: LOCAL, directory, maxSize: 2 ** 38, leaveFree: 0 };
 const { path } = await downloadArtifact(request, { connections: 2 });
 console.log(path);

@@ -81,7 +81,7 @@ test('a busy server’s Retry-After is obeyed, up to the max delay', async (t) =
     if (after !== undefined) response.writeHead(429, { 'retry-after': after }).end();
     else response.end(sendRange(request, response, randomBytes(1)));
   });
-  const retryPolicy = { attempts: 3, firstDelay: 0.001, longestDelay: 1.2, longestRetryAfter: 1.2 };
+  const retryPolicy = { attempts: 3, firstDelay: 0.001, maxDelay: 1.2, maxRetryAfter: 1.2 };
   await fixture.download(`${server.url}/image.raw`, {}, { retryPolicy });
   const [first = 0, second = 0, third = 0] = times;
   assert.ok(second - first >= 999, `it waited ${second - first} ms`);

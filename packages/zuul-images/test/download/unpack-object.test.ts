@@ -50,7 +50,7 @@ const DAMAGES: readonly {
     what: 'too many bytes',
     name: 'image.raw.zst',
     stored: PACKED,
-    request: { largestSize: 299_999 },
+    request: { maxSize: 299_999 },
     code: 'artifact-too-large',
     message: /has more than 299999 bytes/,
   },
@@ -58,7 +58,7 @@ const DAMAGES: readonly {
     what: 'too many bytes, not compressed',
     name: 'image.raw',
     stored: CONTENT,
-    request: { largestSize: 299_999 },
+    request: { maxSize: 299_999 },
     code: 'artifact-too-large',
     message: /has more than 299999 bytes/,
   },
@@ -105,7 +105,7 @@ test('unpacking a download stops at the size limit', async (t) => {
   const bomb = zstdCompressSync(Buffer.alloc(64 * 2 ** 20));
   assert.ok(bomb.length < 10_000);
   await writeFile(join(nginx.directory, 'bomb.raw.zst'), bomb);
-  const request = { largestSize: 2 ** 20 };
+  const request = { maxSize: 2 ** 20 };
   await assert.rejects(
     fixture.download(`${nginx.url}/bomb.raw.zst`, request),
     withCode('artifact-too-large', /has more than 1048576 bytes/),

@@ -97,7 +97,7 @@ describe('a file with a known sha256 on an unusual server', () => {
       const fixture = await DownloadFixture.create(t);
       const server = await oddServer(t, answer);
       const request = { sha256: sha256(CONTENT) };
-      const retryPolicy = { attempts: 2, firstDelay: 0.001, longestDelay: 0.001, longestRetryAfter: 0.001 };
+      const retryPolicy = { attempts: 2, firstDelay: 0.001, maxDelay: 0.001, maxRetryAfter: 0.001 };
       await fixture.download(`${server.url}/image.raw`, request, { retryPolicy });
       assert.ok((await readFile(fixture.destination)).equals(CONTENT));
       const whole = server.asked.filter(({ headers }) => headers.range === undefined);

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
-import { Client, JobFailure, type JobHandler, Worker } from '@nodepool-builder/gearman-node';
+import { Client, WorkFailError, type JobHandler, Worker } from '@nodepool-builder/gearman-node';
 
 /** Starts our worker for a function `BEHAVIOUR:ANYTHING`; it speaks the lines of the peers' programs. */
 export function startOurWorker(port: number, name: string, input: Readable, output: Writable): Worker {
@@ -43,6 +43,6 @@ const BEHAVIOURS: Readonly<Record<string, JobHandler>> = {
     await job.sendWarning('part\0');
     return 'done';
   },
-  fail: () => Promise.reject(new JobFailure('as asked')),
+  fail: () => Promise.reject(new WorkFailError('as asked')),
   exception: () => Promise.reject(new Error('boom\0')),
 };

@@ -38,7 +38,7 @@ export interface OriginSource extends Keys {
 const MAX_UPLOADS = 20;
 
 /** Maximum number of earlier builds that are searched for a package list. */
-const MOST_EARLIER_BUILDS = 10;
+const MAX_EARLIER_BUILDS = 10;
 
 const NO_ATTESTATION = 'its builder returned no attestation';
 
@@ -119,7 +119,7 @@ function earlierBuilds({ builds }: ManagerState, build: Build): readonly Build[]
     .filter(({ diskimage, state }) => diskimage === build.diskimage && FINISHED.has(state))
     .filter(({ requestedAt, id }) => requestedAt < build.requestedAt && id !== build.id)
     .toSorted((one, other) => other.requestedAt - one.requestedAt)
-    .slice(0, MOST_EARLIER_BUILDS);
+    .slice(0, MAX_EARLIER_BUILDS);
 }
 
 const FINISHED: ReadonlySet<Build['state']> = new Set(['ready', 'deleting', 'deleted']);

@@ -9,10 +9,10 @@ import { errorMessage } from '../../terms/command-error.ts';
 import { BILL_OF_MATERIALS } from '../documents.ts';
 
 /** Maximum size of a list in gzip and base64, in bytes. The list of an image with 2,000 packages has about 60 KiB. */
-const LARGEST = 512 * 1024;
+const MAX_SIZE = 512 * 1024;
 
 /** Maximum size of a list in JSON, in bytes. It fits 10,000 packages. Parsing it takes less than 50 ms. */
-const LARGEST_JSON = 4 * 2 ** 20;
+const MAX_JSON_SIZE = 4 * 2 ** 20;
 
 const TEXT = { type: 'string' } as const;
 
@@ -36,9 +36,9 @@ const LIST = new JsonReader({
 export async function packPackages(packages: readonly Package[]): Promise<string | undefined> {
   const list = packages.map(({ license: _, ...one }) => one);
   const json = JSON.stringify(list);
-  if (Buffer.byteLength(json) > LARGEST_JSON) return undefined;
+  if (Buffer.byteLength(json) > MAX_JSON_SIZE) return undefined;
   const text = (await promisify(gzip)(json)).toString('base64');
-  return text.length > LARGEST ? undefined : text;
+  return text.length > MAX_SIZE ? undefined : text;
 }
 
 /**
@@ -65,7 +65,7 @@ export async function packageListOf(
 
 /** @throws Error if the list is damaged or too large */
 export async function unpackPackages(text: string): Promise<readonly Package[]> {
-  const json = await promisify(gunzip)(Buffer.from(text, 'base64'), { maxOutputLength: LARGEST_JSON });
+  const json = await promisify(gunzip)(Buffer.from(text, 'base64'), { maxOutputLength: MAX_JSON_SIZE });
   return LIST.parse(json.toString('utf8')).map(({ architecture, ...one }) => {
     return { ...one, ...(architecture !== undefined && { architecture }) };
   });

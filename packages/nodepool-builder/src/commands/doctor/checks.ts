@@ -4,7 +4,7 @@ import {
   type CheckArea,
   createMask,
   hiddenValues,
-  LONGEST_TIMER,
+  MAX_TIMER_DELAY,
   unlessAborted,
   visible,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -85,7 +85,7 @@ async function runCheck(check: Check, seconds: number, signal: AbortSignal): Pro
     records.push({ area, ...result, remedy: result.remedy ?? null });
   };
   const timeout = new AbortController();
-  const timer = setTimeout(() => timeout.abort(), Math.min(seconds * 1000, LONGEST_TIMER));
+  const timer = setTimeout(() => timeout.abort(), Math.min(seconds * 1000, MAX_TIMER_DELAY));
   const limit = AbortSignal.any([signal, timeout.signal]);
   const collect = async (): Promise<void> => {
     for await (const result of check.run(limit)) {

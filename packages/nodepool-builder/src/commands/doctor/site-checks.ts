@@ -10,7 +10,7 @@ import {
   attempt,
   checkDiskImage,
   checkImagesDirectory,
-  checkRoom,
+  checkFreeSpace,
 } from '@nodepool-builder/image-builder/module-kit';
 import { diagnoseStore } from '@nodepool-builder/image-manager';
 import type { Configuration, DiskImageConfiguration } from '../../configuration/configuration.ts';
@@ -43,7 +43,7 @@ export function siteChecks(loaded: LoadedConfiguration): SiteChecks {
   const checks = [
     configurationCheck(loaded),
     ...configuration.diskimages.map((diskimage) => diskImageCheck(diskimage, plugins.modules)),
-    ...roomChecks(configuration, largestImage),
+    ...spaceChecks(configuration, largestImage),
     imagesDirectoryCheck(configuration),
     ...jobServerChecks(configuration),
     ...providerChecks(configuration, providers, largestImage),
@@ -117,19 +117,19 @@ function diskImageCheck(diskimage: DiskImageConfiguration, modules: Modules): Ch
   };
 }
 
-function roomChecks(
+function spaceChecks(
   configuration: Configuration,
   largestImage: Promise<number | undefined>,
 ): readonly Check[] {
   const { 'images-dir': images, 'build-log-dir': logs = images, buildLogLimit } = configuration;
   return [
     roomCheck('images-dir', async () =>
-      checkRoom('images-dir', images, await largestImage, 'the largest image'),
+      checkFreeSpace('images-dir', images, await largestImage, 'the largest image'),
     ),
     roomCheck('build-log-dir', () =>
-      checkRoom('build-log-dir', logs, buildLogLimit, 'the longest build log'),
+      checkFreeSpace('build-log-dir', logs, buildLogLimit, 'the longest build log'),
     ),
-    roomCheck(tmpdir(), () => checkRoom(tmpdir(), tmpdir(), undefined, '')),
+    roomCheck(tmpdir(), () => checkFreeSpace(tmpdir(), tmpdir(), undefined, '')),
   ];
 }
 

@@ -1,4 +1,4 @@
-import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
+import { WorkFailError, type WorkerJob } from '@nodepool-builder/gearman-node';
 import type {
   BaseImageBuilder,
   Image,
@@ -32,7 +32,7 @@ export interface BuildJobContext {
     | 'build-log-dir'
     | 'buildLogLimit'
     | 'build-log-retention'
-    | 'largestDisk'
+    | 'maxDiskSize'
   > & { readonly diskimages: readonly Pick<DiskImageConfiguration, 'name' | 'isImported'>[] };
   readonly repository: ImageRepository;
   readonly running: RunningJobs;
@@ -58,7 +58,7 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
     log.action = `build ${inMessage(imageId)} of ${name}`;
     const builder = context.builder(name);
     if (builder === undefined) {
-      throw new JobFailure(`disk image "${name}" is not configured here; add it to diskimages and reload`);
+      throw new WorkFailError(`disk image "${name}" is not configured here; add it to diskimages and reload`);
     }
     // The client checked this before it submitted the job, but a job for the same Zuul build may have ended since.
     const { isImported } = context.configuration.diskimages.find((one) => one.name === name) ?? {};
@@ -100,7 +100,7 @@ async function build(
   imageId: string,
   options: Required<OperationOptions>,
 ): Promise<Image> {
-  const { 'build-log-dir': logDirectory, buildLogLimit, largestDisk } = configuration;
+  const { 'build-log-dir': logDirectory, buildLogLimit, maxDiskSize } = configuration;
   const { name } = builder.diskimage;
   const { isImported } = configuration.diskimages.find((one) => one.name === name) ?? {};
   const output = logger(`nodepool.image.build.${name}`);
@@ -119,7 +119,7 @@ async function build(
         logLimit: buildLogLimit,
         logName: `"nodepool-builder logs ${imageId}"`, // the reader of an error may be on another host
         environment: inheritedEnvironment(process.env, configuration['build-environment']),
-        largestDisk,
+        maxDiskSize,
         cacheLimit: configuration['build-cache-size'] * 2 ** 30,
         ...(attester && { attester }),
         ...options,

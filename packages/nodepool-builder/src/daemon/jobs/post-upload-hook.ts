@@ -1,4 +1,4 @@
-import { JobFailure } from '@nodepool-builder/gearman-node';
+import { WorkFailError } from '@nodepool-builder/gearman-node';
 import type { ImageProvider, Logger, UploadRequest } from '@nodepool-builder/image-builder';
 import { createMask, hiddenValues, runCommand, visible } from '@nodepool-builder/image-builder/module-kit';
 import { errorMessage } from '../../terms/command-error.ts';
@@ -6,7 +6,7 @@ import { errorMessage } from '../../terms/command-error.ts';
 /**
  * An uploaded image was rejected, for instance by a `post-upload-hook`. The cause is the error of the image's deletion.
  */
-class RejectedImageError extends JobFailure {
+class RejectedImageError extends WorkFailError {
   /** The image may still be in the provider and has to be deleted later. */
   override get retriable(): boolean {
     return 'cause' in this;

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
+import { WorkFailError, type WorkerJob } from '@nodepool-builder/gearman-node';
 import { watchRetries } from '@nodepool-builder/image-builder/module-kit';
 import { decodeCancel } from '@nodepool-builder/image-manager/protocol';
 import { CancelledError } from '../../protocol/cancelled-error.ts';
@@ -28,7 +28,7 @@ export class RunningJobs extends EventEmitter<{ changed: []; ended: [EndedJob] }
   /**
    * Runs an `image-cancel:<image-id>` job. It stops the build or the upload, whose own job then fails.
    *
-   * @throws JobFailure if it does not run; Error for an invalid argument
+   * @throws WorkFailError if it does not run; Error for an invalid argument
    */
   runCancelJob(job: Pick<WorkerJob, 'function' | 'payload'>): void {
     const imageId = subjectOf(job.function);
@@ -38,7 +38,7 @@ export class RunningJobs extends EventEmitter<{ changed: []; ended: [EndedJob] }
     );
     for (const [, { cancel }] of found) cancel.abort(new CancelledError(by));
     if (found.length === 0)
-      throw new JobFailure(`this builder does not run a build or upload of image ${imageId}`);
+      throw new WorkFailError(`this builder does not run a build or upload of image ${imageId}`);
   }
 
   /** The running jobs, in the order of their start. */

@@ -1,4 +1,4 @@
-import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
+import { WorkFailError, type WorkerJob } from '@nodepool-builder/gearman-node';
 import {
   type BuilderService,
   type ClaimRequest,
@@ -36,7 +36,7 @@ import type { UploadingJob, Uploads } from './uploads.ts';
 export interface UploadJobContext {
   readonly configuration: Pick<
     Configuration,
-    'build-environment' | 'public-variables' | 'largestDisk' | 'compressesQcow2'
+    'build-environment' | 'public-variables' | 'maxDiskSize' | 'compressesQcow2'
   >;
   readonly repository: ImageRepository;
   readonly running: RunningJobs;
@@ -147,14 +147,14 @@ async function upload(
 ): Promise<FinishedUpload> {
   const { repository } = context;
   const attestation = await UploadAttestation.open(context.attestation, configuration, repository);
-  const { largestDisk, compressesQcow2: compress, 'build-environment': variables } = context.configuration;
+  const { maxDiskSize, compressesQcow2: compress, 'build-environment': variables } = context.configuration;
   const { 'public-variables': publicVariables } = context.configuration;
   const within = timeLimit(configuration.entry['image-upload-timeout'], job.signal);
   let gated: ImageFile | undefined;
   const prepareFile = async (signal: AbortSignal): Promise<ImageFile> => {
     const found = await repository.file(imageId, provider.formats, {
       signal,
-      largestDisk,
+      maxDiskSize,
       compress,
       onProgress: ({ waiting }) => {
         onProgress({ done: 0, total: 100, ...(waiting !== undefined && { waiting }) });
@@ -230,8 +230,8 @@ async function upload(
     logger.info(`image ${imageId} has the external-id ${externalId}`);
     return { externalId, attestations: attestation?.bundles };
   } catch (error) {
-    if (error instanceof JobFailure) throw error;
-    if (isLocal(error)) throw new JobFailure(errorMessage(error), { cause: error });
+    if (error instanceof WorkFailError) throw error;
+    if (isLocal(error)) throw new WorkFailError(errorMessage(error), { cause: error });
     throw new JobError(errorMessage(error), { cause: error });
   }
 }
@@ -303,7 +303,7 @@ function findTarget({ providers }: UploadJobContext, providerName: string, image
   const image = configuration.entry.images.find(({ name }) => name === imageName);
   if (image === undefined) {
     const problem = `provider "${providerName}" has no image "${inMessage(imageName)}"`;
-    throw new JobFailure(`${problem}; add it to its images and reload`);
+    throw new WorkFailError(`${problem}; add it to its images and reload`);
   }
   return { configuration, provider, image };
 }

@@ -2,11 +2,11 @@ import { createHmac } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import {
   createMask,
-  type HttpAnswer,
+  type HttpResponse,
   HttpClient,
   hiddenValues,
   inheritedEnvironment,
-  networkFailure,
+  asNetworkError,
   retryAfterSeconds,
   runCommand,
   visible,
@@ -65,12 +65,12 @@ export async function deliver(
     'user-agent': `nodepool-builder/${packageVersion()}`,
     ...signatureHeaders(event.id, body, secret),
   };
-  const client = new HttpClient({ timeout, longestBody: MAX_RESPONSE });
+  const client = new HttpClient({ timeout, maxBodySize: MAX_RESPONSE });
   const url = new URL(address);
   const sent = client.send({ method: 'POST', url, headers, body, signal, followsRedirects: false });
-  const response = await sent.catch((error: unknown): HttpAnswer => {
+  const response = await sent.catch((error: unknown): HttpResponse => {
     signal.throwIfAborted();
-    const { kind, message, status } = networkFailure(error);
+    const { kind, message, status } = asNetworkError(error);
     if (status === undefined) throw new DeliveryError(`no response: ${message}`, kind !== 'not-configured');
     // The status counts, because a receiver that has accepted the event must not get it again if its page is long.
     return { status, headers: {}, body: message };

@@ -14,7 +14,7 @@ export interface NotifierOptions {
 }
 
 /** Attempts of a delivery: they take about an hour. */
-const RETRIES = { attempts: 13, firstDelay: 5, longestDelay: 600, longestRetryAfter: 600 };
+const RETRIES = { attempts: 13, firstDelay: 5, maxDelay: 600, maxRetryAfter: 600 };
 
 /** Seconds in which an attempt may begin. */
 const MAX_RETRY_TIME = 3600;

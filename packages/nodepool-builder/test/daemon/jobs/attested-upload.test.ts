@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
-import type { JobFailure } from '@nodepool-builder/gearman-node';
+import type { WorkFailError } from '@nodepool-builder/gearman-node';
 import {
   type AttestationDocument,
   DIRECTORY_MODULE,
@@ -80,7 +80,7 @@ async function setUp(t: TestContext, formats: readonly ('raw' | 'qcow2')[] = ['r
       uploadLog: () => ({ directory: join(directory, 'logs') }),
       providers: new Map([['fake', { configuration, provider }]]),
       configuration: {
-        largestDisk: 2 ** 30,
+        maxDiskSize: 2 ** 30,
         compressesQcow2: false,
         'build-environment': [],
         'public-variables': [],
@@ -190,7 +190,7 @@ it('an upload that cannot be attested afterwards is discarded', async (t) => {
   );
   chmodSync(command, 0o755);
   const attestation = { 'sign-command': [command], 'public-key': keys.publicKey, 'bill-of-materials': false };
-  await assert.rejects(run({ attestation }), (error: JobFailure) => {
+  await assert.rejects(run({ attestation }), (error: WorkFailError) => {
     assert.match(error.message, /the upload could not be attested: the sign-command ".*" exited with 3/);
     assert.match(error.message, /the image was deleted from fake/);
     return true;
@@ -219,7 +219,7 @@ it('a rejected image is neither uploaded nor touched, and the job says which rul
     await assert.rejects(run({ 'require-attestation': required }), (error: Error) => {
       assert.match(error.message, /^the upload of image 1 to fake is refused by require-attestation: /);
       assert.match(error.message, pattern);
-      assert.equal(error.name, 'JobFailure');
+      assert.equal(error.name, 'WorkFailError');
       return true;
     });
     assert.deepEqual(filesOf(directory), before);

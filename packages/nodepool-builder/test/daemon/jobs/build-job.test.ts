@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { it } from 'node:test';
-import { JobFailure } from '@nodepool-builder/gearman-node';
+import { WorkFailError } from '@nodepool-builder/gearman-node';
 import { BaseImageBuilder, type BuildContext, ImageRepository } from '@nodepool-builder/image-builder';
 import { RecordingLogger } from '../../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../../test/fixtures/scratch-directory.ts';
@@ -38,7 +38,7 @@ function contextOf(
     configuration: {
       'build-log-retention': 7,
       buildLogLimit: 1024 * 1024,
-      largestDisk: 2 ** 30,
+      maxDiskSize: 2 ** 30,
       'build-environment': [],
       'build-cache-size': 0,
       diskimages: [{ name: 'noble', isImported }],
@@ -55,7 +55,7 @@ it('a build of a disk image that is no longer configured ends with WORK_FAIL (CO
   t.after(() => repository.close());
   await assert.rejects(
     runBuildJob(contextOf(repository), fakeJob('image-build:debian', '{"image-id": "1"}')),
-    (error) => error instanceof JobFailure && /"debian" is not configured here/.test(error.message),
+    (error) => error instanceof WorkFailError && /"debian" is not configured here/.test(error.message),
   );
 });
 

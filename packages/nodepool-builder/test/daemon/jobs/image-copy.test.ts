@@ -61,7 +61,7 @@ async function setUp(t: TestContext): Promise<Setup> {
       ],
     ]),
     configuration: {
-      largestDisk: 2 ** 30,
+      maxDiskSize: 2 ** 30,
       compressesQcow2: false,
       'build-environment': [],
       'public-variables': [],

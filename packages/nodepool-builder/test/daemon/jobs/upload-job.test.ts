@@ -44,7 +44,7 @@ async function setUp(
     uploadLog: () => ({ directory: join(directory, 'logs') }),
     providers: new Map([['fake', { configuration, provider }]]),
     configuration: {
-      largestDisk: 2 ** 30,
+      maxDiskSize: 2 ** 30,
       compressesQcow2: false,
       'build-environment': [],
       'public-variables': [],

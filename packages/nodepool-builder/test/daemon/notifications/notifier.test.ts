@@ -80,8 +80,8 @@ function startLimitedNotifier(
   const retries = new RetryPolicy({
     attempts,
     firstDelay: pause,
-    longestDelay: pause,
-    longestRetryAfter: 1,
+    maxDelay: pause,
+    maxRetryAfter: 1,
   });
   const notifier = new Notifier({ logger, retries, timeout });
   undoAfter(t, () => notifier.close());

@@ -15,13 +15,13 @@ const PROBE_INTERVAL = 8;
  * Predicts the number of waiting jobs from the replies to earlier grabs. With a queue, several outstanding grabs save
  * round trips; with single jobs, skipping the grab after each job saves a third of all packets.
  */
-export class GrabForecast {
+export class GrabWindow {
   #window = 1;
   #jobsSinceSleep = 0;
   #loneJobs = 0;
 
   /** Maximum number of outstanding grabs. It grows with each job, because jobs often come in groups. */
-  get window(): number {
+  get size(): number {
     return this.#window;
   }
 
