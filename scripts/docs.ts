@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { PACKETS } from '@nodepool-builder/gearman-node';
-import { DIB_VARIABLES, INHERITED_VARIABLES } from '@nodepool-builder/image-builder/module-kit';
+import { DIB_VARIABLES, INHERITED_VARIABLES } from '@nodepool-builder/image-builder/internal';
 import { createProgram } from '../packages/nodepool-builder/src/commands/main.ts';
 import { OUTPUTS, outputSchemas } from '../packages/nodepool-builder/src/commands/output-schemas.ts';
 import { Modules } from '../packages/nodepool-builder/src/configuration/modules.ts';

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { SettingsSchema } from '@nodepool-builder/image-builder';
 import type { Modules } from '../../packages/nodepool-builder/src/configuration/modules.ts';
 import { configurationSchema } from '../../packages/nodepool-builder/src/configuration/schema.ts';
 import { ELSEWHERE } from '../../packages/nodepool-builder/src/yaml/schema-node.ts';

@@ -1,4 +1,4 @@
-import type { INHERITED_VARIABLES } from '@nodepool-builder/image-builder/module-kit';
+import type { INHERITED_VARIABLES } from '@nodepool-builder/image-builder/internal';
 import { markdownTable } from '../markdown.ts';
 
 /** Returns the table of variables that every build gets, as Markdown. */

@@ -6,7 +6,7 @@ import {
   ImageRepository,
   readImages,
 } from '@nodepool-builder/image-builder';
-import { STATE_FILE } from '@nodepool-builder/image-builder/module-kit';
+import { STATE_FILE } from '@nodepool-builder/image-builder/internal';
 
 /** Builds the image whose copies fill a directory. */
 class TinyBuilder extends BaseImageBuilder {

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { DIB_VARIABLES, INHERITED_VARIABLES } from '@nodepool-builder/image-builder/module-kit';
+import { DIB_VARIABLES, INHERITED_VARIABLES } from '@nodepool-builder/image-builder/internal';
 import { formatDiagnostic, loadConfiguration } from 'nodepool-builder';
 import { Modules } from '../../packages/nodepool-builder/src/configuration/modules.ts';
 import { loadAccessList } from '../../packages/nodepool-builder/src/configuration/option-files.ts';

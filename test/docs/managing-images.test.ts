@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { SettingsSchema } from '@nodepool-builder/image-builder';
 import { loadConfiguration } from 'nodepool-builder';
 import { toManagerConfiguration } from '../../packages/nodepool-builder/src/configuration/manager-configuration.ts';
 import { Modules } from '../../packages/nodepool-builder/src/configuration/modules.ts';

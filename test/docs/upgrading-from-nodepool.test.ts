@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { SettingsSchema } from '@nodepool-builder/image-builder';
 import { cancelFunction } from '@nodepool-builder/image-manager/protocol';
 import { loadConfiguration } from 'nodepool-builder';
 import { IMAGE_TAGS } from '../../packages/image-builder/src/image-tags.ts';

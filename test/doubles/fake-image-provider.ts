@@ -8,13 +8,13 @@ import {
   type UploadRequest,
   type UploadResult,
 } from '@nodepool-builder/image-builder';
+import { foreignImage } from '@nodepool-builder/image-builder/internal';
 import {
   type CloudImage,
   CloudImages,
   type CloudUpload,
   cloudImage,
-  foreignImage,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 
 /** A provider in memory: it reads the data of images but does not store it. A subclass delays calls, or makes them fail. */
 export class FakeImageProvider extends CloudImages {

@@ -6,7 +6,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
+import { checksumsOf } from '@nodepool-builder/image-builder/internal';
 import { dump, load } from 'js-yaml';
 import { builderCommand, spawnDaemon } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';

@@ -4,7 +4,7 @@ import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { Client, WorkFailError, Worker } from '@nodepool-builder/gearman-node';
+import { Client, Worker, WorkFailError } from '@nodepool-builder/gearman-node';
 import { freePort } from '../../scripts/free-port.ts';
 import { startBuilder } from '../fixtures/builder-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { copyFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
+import { importedImageId } from '@nodepool-builder/image-builder/internal';
 import { startBuilder } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import { createManagedSite, endAfter, provider, spawnManager } from '../fixtures/managed-site.ts';

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Admin } from '@nodepool-builder/gearman-node';
-import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
+import { importedImageId } from '@nodepool-builder/image-builder/internal';
 import { startBuilder } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import { createManagedSite, endAfter, type Settings } from '../fixtures/managed-site.ts';

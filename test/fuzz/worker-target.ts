@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { Client, WorkFailError, JobServer, type ServerAddress, Worker } from '@nodepool-builder/gearman-node';
+import { Client, JobServer, type ServerAddress, Worker, WorkFailError } from '@nodepool-builder/gearman-node';
 import type { RawPeer } from '../../packages/gearman-node/test/fixtures/raw-peer.ts';
 import type { FuzzTarget } from './fuzz.ts';
 import { assertHonest } from './honest-error.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { IMAGE_TAGS } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_TAGS } from '@nodepool-builder/image-builder/plugin';
 import { AwsDouble } from '../doubles/aws/aws-double.ts';
 import { AwsRefusal } from '../doubles/aws/model.ts';
 import { allBlocks, BLOCK_SIZE } from '../doubles/aws/snapshots.ts';

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { IMAGE_TAGS } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_TAGS } from '@nodepool-builder/image-builder/plugin';
 import { ArmDouble, type ArmFault } from '../doubles/azure/arm-double.ts';
 import { ArmRefusal } from '../doubles/azure/arm-model.ts';
 import { Azurite } from '../doubles/azure/azurite.ts';

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { IMAGE_TAGS } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_TAGS } from '@nodepool-builder/image-builder/plugin';
 import { GceDouble, type GceRequest } from '../doubles/gce/gce-double.ts';
 import { GoogleRefusal } from '../doubles/gce/model.ts';
 import type { SoakCloud } from '../soak/soak-cloud.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { zstdDecompressSync } from 'node:zlib';
-import { IMAGE_TAGS } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_TAGS } from '@nodepool-builder/image-builder/plugin';
 import { removeRegistry, startRegistry } from '../../packages/provider-oci/test/docker-registry.ts';
 import type { SoakCloud } from '../soak/soak-cloud.ts';
 import { startFaultyService } from './faulty-service.ts';

@@ -5,7 +5,7 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { WorkFailError, type JobHandler, Worker, type WorkerJob } from '@nodepool-builder/gearman-node';
+import { type JobHandler, Worker, type WorkerJob, WorkFailError } from '@nodepool-builder/gearman-node';
 import { DoubleProvider } from './cloud-client.ts';
 import { diskimageNames, type SoakSettings } from './soak-settings.ts';
 

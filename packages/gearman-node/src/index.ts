@@ -22,10 +22,10 @@ export {
   type GearmanErrorCode,
   JobExceptionError,
   JobFailedError,
-  WorkFailError,
   JobLostError,
   ProtocolError,
   ServerError,
+  WorkFailError,
 } from './errors.ts';
 export type { Logger } from './logger.ts';
 export {

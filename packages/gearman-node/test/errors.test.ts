@@ -6,10 +6,10 @@ import {
   GearmanError,
   JobExceptionError,
   JobFailedError,
-  WorkFailError,
   JobLostError,
   ProtocolError,
   ServerError,
+  WorkFailError,
 } from '../src/errors.ts';
 
 const cause = new Error('why');

@@ -53,7 +53,7 @@ export interface ImageAttester {
   check(): Promise<void>;
   /** Adds documents of a build. If it fails, the build fails, and nothing is published. */
   attestBuild(build: FinishedBuild, options?: OperationOptions): Promise<void>;
-  /** Adds the document `conversionDocument(file.format)` with {@link writeAttestation}. */
+  /** Adds a document about a file that was converted after the build. */
   attestConversion(conversion: Conversion, options?: OperationOptions): Promise<void>;
 }
 
@@ -124,7 +124,8 @@ export async function writeAttestation(
 export async function readAttestation(path: string): Promise<string | undefined> {
   const state = await unlessMissing(lstat(path));
   if (state === undefined) return undefined;
-  if (state.isFile() && state.size <= MAX_ATTESTATION_SIZE) return await unlessMissing(readFile(path, 'utf8'));
+  if (state.isFile() && state.size <= MAX_ATTESTATION_SIZE)
+    return await unlessMissing(readFile(path, 'utf8'));
   const reason = state.isFile() ? `has ${state.size} bytes, more than 1 MiB` : 'is not a regular file';
   throw new ImageError('directory-not-usable', `"${path}" is not an attestation: it ${reason}; remove it`);
 }

@@ -25,7 +25,7 @@ export interface BuildJob extends OperationOptions {
   readonly onLine?: (line: string) => void;
   /** Maximum virtual size of a converted disk, in bytes. Default 256 GiB. */
   readonly maxDiskSize?: number;
-  /** Maximum size of {@link BuildContext.cacheDirectory} in bytes. Default 0, which disables it. */
+  /** Maximum size of the directory that `BuildContext.cacheDirectory()` returns, in bytes. Default 0, which disables it. */
   readonly cacheLimit?: number;
   /** Environment of commands. Default: the variables of this process that contain no secrets. */
   readonly environment?: Environment;

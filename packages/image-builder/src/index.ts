@@ -1,31 +1,25 @@
 export type { Conversion, FinishedBuild, ImageAttester, Material } from './attestation.ts';
+export type { AttestationGate, GatedFile, RequiredAttestation } from './attestation-gate.ts';
 export { BaseImageBuilder } from './base.ts';
 export type { SourceRepository } from './build/source-repository.ts';
-export { type CloudImage, cloudImage } from './cloud/cloud-image.ts';
-export {
-  type CloudClaim,
-  type CloudEntry,
-  CloudImages,
-  type CloudImagesOptions,
-  type CloudUpload,
-  type UploadPart,
-} from './cloud/cloud-images.ts';
-export { UploadRecords } from './cloud/upload-records.ts';
-export { CloudError, type CloudErrorCode } from './cloud-error.ts';
-export { COMMAND_MODULE } from './command.ts';
-export type { BuildContext, BuildJob } from './context.ts';
-export type { CheckResult } from './diagnosis/check-result.ts';
+export { COMMAND_MODULE, type CommandSettings } from './command.ts';
+export type { BuildContext, BuildJob, RunOptions } from './context.ts';
+export type { CheckArea, CheckResult } from './diagnosis/check-result.ts';
 export { DIB_MODULE, DibBuilder, type DibSettings } from './dib.ts';
 export { DIRECTORY_MODULE } from './directory/directory-module.ts';
-export { DirectoryProvider } from './directory/directory-provider.ts';
-export type { DiskImage } from './disk-image.ts';
+export { DirectoryProvider, type DirectoryProviderOptions } from './directory/directory-provider.ts';
+export type { DirectoryEntry } from './directory/manifest.ts';
+export type { BootValidation, DiskImage, ImageValidation } from './disk-image.ts';
 export { ImageError, type ImageErrorCode } from './errors.ts';
 export { FORMAT_NAMES, type ImageFormat } from './formats.ts';
-export { HashedReader } from './hashed-reader.ts';
-export type { ImageFilter } from './image-filter/image-filter.ts';
-export { parseImageFilter, splitTags } from './image-filter/image-filter.ts';
-export { latestImage } from './image-filter/latest-image.ts';
-export type { TaggedImage } from './image-tags.ts';
+export { HashedReader, type HashedReaderOptions } from './hashed-reader.ts';
+export {
+  type FilterEntry,
+  type ImageFilter,
+  parseImageFilter,
+  splitTags,
+} from './image-filter/image-filter.ts';
+export { type LatestImage, latestImage, type RefusedImage } from './image-filter/latest-image.ts';
 export type {
   CapturedImage,
   CaptureRequest,
@@ -35,8 +29,11 @@ export type {
   InstanceProvider,
   InstanceState,
   LaunchRequest,
+  Probe,
+  SaveOptions,
   StoredCapture,
 } from './instance/instance-provider.ts';
+export type { Manifest, ManifestFile } from './manifest.ts';
 export type {
   BuilderEntries,
   BuilderEntry,
@@ -45,21 +42,35 @@ export type {
   BuilderService,
   BuilderServices,
   BuilderSite,
+  BuildRequest,
+  CloudImageEntry,
+  CloudImageKeys,
   Diagnostic,
   ImageBuilderClass,
+  ImageChoice,
   ImageServices,
+  ImageSupport,
+  ImageTraits,
   InstanceServices,
+  InstanceSupport,
+  PreparedProvider,
   ProviderEntry,
   ProviderHost,
+  ProviderImages,
   ProviderModule,
+  ProviderServices,
   SettingsContext,
 } from './modules.ts';
+export type { Environment } from './process/inherited-environment.ts';
+export type { Accelerator } from './qemu/machine-arguments.ts';
 export { readImages } from './repository/image-reader.ts';
+export type { FileOptions, ImageRepositoryEvents } from './repository/repository-types.ts';
 export { ImageRepository } from './repository.ts';
-export type { ObjectSchema, SettingsOf } from './settings-schema.ts';
+export type { ObjectSchema, SettingsOf, SettingsSchema } from './settings-schema.ts';
 export type {
   AttestationDocument,
   CandidateOptions,
+  CheckOptions,
   Checksums,
   ClaimRequest,
   DiscardOptions,

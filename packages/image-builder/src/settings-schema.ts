@@ -7,10 +7,10 @@ export interface SettingsSchema {
   readonly type?: string | readonly string[];
   /** Sentence in the documentation. */
   readonly description?: string;
-  /** Value of an absent key, see {@link readSettings}. */
+  /** Value of an absent key. */
   readonly default?: string | number | boolean;
   /**
-   * Format of a text. `path`: {@link readSettings} resolves a relative one against the directory of the configuration
+   * Format of a text. `path`: a relative one is resolved against the directory of the configuration
    * file. `directory`: a directory. If it does not exist, `validate` warns. `program`: a path, or a name
    * without a slash, which is looked up in PATH; in a list, only the first item is a program. `words`: a list, or a
    * string that is split like in a shell. A disk image appends its words to its parent's. `time`: an ISO 8601 time. `text`:
@@ -46,7 +46,7 @@ export interface ObjectSchema extends SettingsSchema {
   readonly properties: Readonly<Record<string, SettingsSchema>>;
 }
 
-/** TypeScript type of the values that a schema accepts, once {@link readSettings} has filled in the defaults. */
+/** TypeScript type of the values that a schema accepts, including the defaults. */
 export type SettingsOf<S> = S extends { enum: readonly (infer E)[] }
   ? E
   : S extends { const: infer C }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from '@nodepool-builder/image-builder';
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { errorMessage } from './errors.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { InstanceProvider } from '@nodepool-builder/image-builder';
-import { type FullBuildContext, fileMaterial } from '@nodepool-builder/image-builder/module-kit';
+import { type FullBuildContext, fileMaterial } from '@nodepool-builder/image-builder/internal';
 import type { OnInstance } from './on-instance-settings.ts';
 import { scriptFiles } from './step-inputs.ts';
 

@@ -5,7 +5,7 @@ import {
   type InstanceProvider,
   type InstanceState,
 } from '@nodepool-builder/image-builder';
-import { type FullBuildContext, withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import { type FullBuildContext, withTimeout } from '@nodepool-builder/image-builder/internal';
 import { addMaterials } from './build-materials.ts';
 import { explainedError } from './failure.ts';
 import {

@@ -4,7 +4,7 @@ import {
   type FullBuildContext,
   limitMode,
   screenshotPath,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
 
 /** Number of console lines in the log and in an error. */
 const CONSOLE_LINES = 20;

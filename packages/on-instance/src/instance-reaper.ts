@@ -9,7 +9,7 @@ import {
   type Logger,
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
-import { imageIdError, withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import { imageIdError, withTimeout } from '@nodepool-builder/image-builder/internal';
 import {
   destroyInstances,
   type InstanceClaim,

@@ -11,7 +11,7 @@ import {
   RecordDirectory,
   unlessAborted,
   writeDurably,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
 
 const SCHEMA = {
   type: 'object',

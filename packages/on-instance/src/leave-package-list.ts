@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { ImageError } from '@nodepool-builder/image-builder';
-import { type FullBuildContext, withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import { type FullBuildContext, withTimeout } from '@nodepool-builder/image-builder/internal';
 import type { Machine } from './machine.ts';
 import type { ScriptLanguage } from './script-language.ts';
 

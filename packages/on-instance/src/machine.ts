@@ -1,10 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError, type Instance } from '@nodepool-builder/image-builder';
-import {
-  DecisiveLines,
-  type FullBuildContext,
-  withTimeout,
-} from '@nodepool-builder/image-builder/module-kit';
+import { DecisiveLines, type FullBuildContext, withTimeout } from '@nodepool-builder/image-builder/internal';
 import type { OnInstance } from './on-instance-settings.ts';
 import { POSIX_SCRIPTS } from './posix-scripts.ts';
 import { POWERSHELL_SCRIPTS } from './powershell-scripts.ts';

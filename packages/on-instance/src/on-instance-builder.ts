@@ -5,7 +5,7 @@ import {
   FORMAT_NAMES,
   type ImageFormat,
 } from '@nodepool-builder/image-builder';
-import { type FullBuildContext, isConvertible } from '@nodepool-builder/image-builder/module-kit';
+import { type FullBuildContext, isConvertible } from '@nodepool-builder/image-builder/internal';
 import type { OnInstance } from './on-instance-settings.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { ObjectSchema, SettingsOf } from '@nodepool-builder/image-builder';
-import { IMAGE_FILTERS } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_FILTERS } from '@nodepool-builder/image-builder/internal';
 
 const TEXT = { type: 'string', minLength: 1 } as const;
 const FILE = { ...TEXT, format: 'path' } as const;

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { LIST_PACKAGES } from '@nodepool-builder/image-builder/module-kit';
+import { LIST_PACKAGES } from '@nodepool-builder/image-builder/internal';
 import type { MachineScript, ScriptLanguage } from './script-language.ts';
 
 /** Directory of nodepool's scripts, which the ready scripts of its nodes expect. */

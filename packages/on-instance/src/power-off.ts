@@ -1,5 +1,5 @@
 import { ImageError } from '@nodepool-builder/image-builder';
-import { withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import { withTimeout } from '@nodepool-builder/image-builder/internal';
 import { type Machine, type MachineParts, SCRIPT_LANGUAGES } from './machine.ts';
 
 /**

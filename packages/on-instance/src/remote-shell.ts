@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
-import type { InstanceAddress } from '@nodepool-builder/image-builder';
-import { asImageError, type Probe } from '@nodepool-builder/image-builder/module-kit';
+import type { InstanceAddress, Probe } from '@nodepool-builder/image-builder';
+import { asImageError } from '@nodepool-builder/image-builder/internal';
 
 /** A file to write to a machine. */
 export interface RemoteFile {

@@ -5,7 +5,7 @@ import {
   convertImage,
   type FullBuildContext,
   isConvertible,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
 
 /**
  * Writes a captured image in each requested format, by the provider or else by conversion.

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type BuildContext, ImageError } from '@nodepool-builder/image-builder';
-import { asImageError, checkedVariables } from '@nodepool-builder/image-builder/module-kit';
+import { asImageError, checkedVariables } from '@nodepool-builder/image-builder/internal';
 import type { OnInstance } from './on-instance-settings.ts';
 import { piecesOf, type RemoteFile } from './remote-shell.ts';
 import { WORK_DIRECTORY } from './script-language.ts';

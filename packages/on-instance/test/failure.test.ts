@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { ImageError, type Instance } from '@nodepool-builder/image-builder';
-import type { FullBuildContext } from '@nodepool-builder/image-builder/module-kit';
+import type { FullBuildContext } from '@nodepool-builder/image-builder/internal';
 import { explainedError } from '../src/failure.ts';
 
 test('a screenshot next to the build log has the extension of its image type', async (t) => {

@@ -13,9 +13,10 @@ import {
   type InstanceState,
   type LaunchRequest,
   type OperationOptions,
+  type Probe,
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
-import { type Probe, waitForPort } from '@nodepool-builder/image-builder/module-kit';
+import { waitForPort } from '@nodepool-builder/image-builder/internal';
 import { makeDisk, type Sshd, startSshd } from '../../../test/fixtures/sshd.ts';
 
 /** Deviations of a {@link SshdInstances} from the normal case. */

@@ -7,7 +7,7 @@ import {
   errnoOf,
   MAX_ATTESTATION_SIZE,
   unlessMissing,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
 import { ProvenanceError } from './errors.ts';
 import { readLimited } from './read-limited.ts';
 import type { FoundAttestation } from './types.ts';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { checkImageId } from '@nodepool-builder/image-builder/module-kit';
+import { checkImageId } from '@nodepool-builder/image-builder/internal';
 import { readBillOfMaterials } from './bom/read-packages.ts';
 import { BILL_OF_MATERIALS, type BuildFacts } from './build-statement.ts';
 import { ProvenanceError } from './errors.ts';

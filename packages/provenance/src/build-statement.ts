@@ -1,5 +1,6 @@
 import type { Conversion, FinishedBuild, Material, ObjectSchema } from '@nodepool-builder/image-builder';
-import { imageFileName, JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { imageFileName } from '@nodepool-builder/image-builder/internal';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { ProvenanceError } from './errors.ts';
 import type { Statement, StatementSubject } from './types.ts';
 

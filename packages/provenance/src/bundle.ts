@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import type { ObjectSchema } from '@nodepool-builder/image-builder';
-import { JsonReader, MAX_ATTESTATION_SIZE } from '@nodepool-builder/image-builder/module-kit';
+import { MAX_ATTESTATION_SIZE } from '@nodepool-builder/image-builder/internal';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { ProvenanceError } from './errors.ts';
 import { verifySignature } from './signer.ts';
 import { readStatement, STATEMENT_TYPE } from './statement.ts';

@@ -1,5 +1,5 @@
 import type { Material } from '@nodepool-builder/image-builder';
-import { matchesGlob } from '@nodepool-builder/image-builder/module-kit';
+import { matchesGlob } from '@nodepool-builder/image-builder/internal';
 import { type BuildFacts, buildFactsOf } from './build-statement.ts';
 import { CLOCK_TOLERANCE } from './chain.ts';
 import type { ChainReport, GateRules, Package } from './types.ts';

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { errnoOf } from '@nodepool-builder/image-builder/module-kit';
+import { errnoOf } from '@nodepool-builder/image-builder/internal';
 import { ProvenanceError, type ProvenanceErrorCode } from './errors.ts';
 
 const REASONS: Readonly<Record<string, string>> = {

@@ -8,7 +8,6 @@ import type {
   Logger,
   OperationOptions,
 } from '@nodepool-builder/image-builder';
-
 import {
   attestationDirectory,
   BUILD_DOCUMENT,
@@ -16,10 +15,11 @@ import {
   conversionDocument,
   imageFileName,
   makeDirectory,
-  signalOf,
   writeAttestation,
   writeDurably,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
+import { signalOf } from '@nodepool-builder/image-builder/plugin';
+
 import { readAttestation, uploadDocument } from './attestation-directory.ts';
 import { billOfMaterialsPath } from './attested-packages.ts';
 import { inThread } from './bom/in-thread.ts';

@@ -1,5 +1,5 @@
 import type { ObjectSchema } from '@nodepool-builder/image-builder';
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { ProvenanceError } from './errors.ts';
 import type { Statement } from './types.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { checkAttestationName } from '@nodepool-builder/image-builder/module-kit';
+import { checkAttestationName } from '@nodepool-builder/image-builder/internal';
 import { temporaryDirectory } from '../../../test/fixtures/scratch-directory.ts';
 import { readAttestation, readAttestations, uploadDocument } from '../src/attestation-directory.ts';
 import { provenanceFailure } from './provenance-failure.ts';

@@ -6,7 +6,7 @@ import {
   IMAGE_TAGS,
   OWN_ACCOUNT,
   unlessAbsent,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 import { listImages, readTags } from './amis.ts';
 import type { AwsRegion } from './aws-session.ts';
 import { architectureName } from './aws-upload.ts';

@@ -1,5 +1,6 @@
 import type { Filter, Image, Snapshot, Tag } from '@aws-sdk/client-ec2';
-import { IMAGE_TAGS, PAGE_SIZES, poll, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { PAGE_SIZES } from '@nodepool-builder/image-builder/internal';
+import { IMAGE_TAGS, poll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { awsCode } from './aws-error.ts';
 import type { AwsRegion } from './aws-session.ts';
 

@@ -1,11 +1,11 @@
+import { noResponse } from '@nodepool-builder/image-builder/internal';
 import {
   CloudError,
   type CloudErrorCode,
   cloudError,
-  noResponse,
   type RemedyTable,
   remedyFor,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 
 /** AWS error codes that are more specific than their HTTP status. */
 const CODES: readonly (readonly [pattern: RegExp, code: CloudErrorCode])[] = [

@@ -13,7 +13,7 @@ import {
   type CloudUpload,
   signalOf,
   type UploadPart,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 import { describeImage, findImage, searchImages } from './ami-search.ts';
 import { imagesWith, removeImage, removeSnapshot, snapshotsWith } from './amis.ts';
 import { type AwsRegion, AwsSession, type SessionOptions } from './aws-session.ts';

@@ -1,14 +1,7 @@
 import type { Tag } from '@aws-sdk/client-ec2';
 import type { ImageFile, Logger, SettingsOf, UploadRequest } from '@nodepool-builder/image-builder';
-import {
-  type CloudClaim,
-  type CloudUpload,
-  Mutex,
-  RecordDirectory,
-  safeName,
-  type UploadRecords,
-  writeDurably,
-} from '@nodepool-builder/image-builder/module-kit';
+import { Mutex, RecordDirectory, safeName, writeDurably } from '@nodepool-builder/image-builder/internal';
+import type { CloudClaim, CloudUpload, UploadRecords } from '@nodepool-builder/image-builder/plugin';
 import { toTags } from './amis.ts';
 import type { AwsRegion } from './aws-session.ts';
 import type { AwsEntry } from './aws-settings.ts';

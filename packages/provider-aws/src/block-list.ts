@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
 import { type FileHandle, open, readFile } from 'node:fs/promises';
-import { unlessMissing } from '@nodepool-builder/image-builder/module-kit';
+import { unlessMissing } from '@nodepool-builder/image-builder/internal';
 
 /** Size of an entry in bytes: the index and the SHA-256 of the block. */
 const ENTRY = 4 + 32;

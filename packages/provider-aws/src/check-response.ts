@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
-import { cloudError, readBounded, responseMeter } from '@nodepool-builder/image-builder/module-kit';
+import { readBounded } from '@nodepool-builder/image-builder/internal';
+import { cloudError, responseMeter } from '@nodepool-builder/image-builder/plugin';
 import type { DeserializeMiddleware, HttpResponse } from '@smithy/types';
 
 /** Root elements of S3 lists. */

@@ -1,10 +1,10 @@
-import { ImageError } from '@nodepool-builder/image-builder';
 import {
   type CloudImageEntry,
   type CloudImageKeys,
-  combineFilters,
   type FilterEntry,
-} from '@nodepool-builder/image-builder/module-kit';
+  ImageError,
+} from '@nodepool-builder/image-builder';
+import { combineFilters } from '@nodepool-builder/image-builder/plugin';
 
 /** DescribeImages filters with a different name among our filters. */
 const NAMES: Readonly<Record<string, string>> = {

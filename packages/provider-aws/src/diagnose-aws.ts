@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { attempt, CloudError, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { attempt } from '@nodepool-builder/image-builder/internal';
+import { CloudError, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { awsCode } from './aws-error.ts';
 import { type AwsRegion, AwsSession, type SessionOptions } from './aws-session.ts';
 import type { AwsEntry } from './aws-settings.ts';

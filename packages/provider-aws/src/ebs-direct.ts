@@ -7,16 +7,14 @@ import type {
 } from '@aws-sdk/client-ebs';
 import type { Snapshot } from '@aws-sdk/client-ec2';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
+import { readImageTags, sendBlocks, unlessMissing } from '@nodepool-builder/image-builder/internal';
 import {
   CloudError,
   cloudError,
   poll,
   RetryPolicy,
-  readImageTags,
-  sendBlocks,
   unlessAbsent,
-  unlessMissing,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 import { readTags, removeSnapshot, snapshotsWith } from './amis.ts';
 import { type AwsUpload, BLOCKS, type UploadRecord, uploadTags, volumeSize } from './aws-upload.ts';
 import { type BlockDigests, BlockList, blockListBytes, parseBlockList, readBlockList } from './block-list.ts';

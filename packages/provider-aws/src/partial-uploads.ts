@@ -1,5 +1,6 @@
 import type { Image, Snapshot } from '@aws-sdk/client-ec2';
-import { readImageTags, type UploadPart } from '@nodepool-builder/image-builder/module-kit';
+import { readImageTags } from '@nodepool-builder/image-builder/internal';
+import type { UploadPart } from '@nodepool-builder/image-builder/plugin';
 import {
   getImage,
   imagesWith,

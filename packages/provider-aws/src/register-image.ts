@@ -1,5 +1,5 @@
 import type { Image, RegisterImageRequest } from '@aws-sdk/client-ec2';
-import { type CloudClaim, cloudError, poll } from '@nodepool-builder/image-builder/module-kit';
+import { type CloudClaim, cloudError, poll } from '@nodepool-builder/image-builder/plugin';
 import { imagesWith, listImages, snapshotsOf } from './amis.ts';
 import { awsCode } from './aws-error.ts';
 import type { AwsRegion, AwsSession } from './aws-session.ts';

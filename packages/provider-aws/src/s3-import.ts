@@ -1,14 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
-import {
-  cloudError,
-  IMAGE_TAGS,
-  metered,
-  poll,
-  portion,
-  unlessAbsent,
-} from '@nodepool-builder/image-builder/module-kit';
+import { metered, portion } from '@nodepool-builder/image-builder/internal';
+import { cloudError, IMAGE_TAGS, poll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { readTags, removeSnapshot, snapshotsWith } from './amis.ts';
 import { awsCode } from './aws-error.ts';
 import type { AwsRegion } from './aws-session.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CloudError, type CloudErrorCode } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, type CloudErrorCode } from '@nodepool-builder/image-builder/plugin';
 import { awsCode, awsError } from '../src/aws-error.ts';
 
 /** An error as the SDK throws it. */

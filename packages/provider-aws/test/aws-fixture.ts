@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Logger } from '@nodepool-builder/image-builder';
-import { readSettings } from '@nodepool-builder/image-builder/module-kit';
+import { readSettings } from '@nodepool-builder/image-builder/internal';
 import { AwsDouble } from '../../../test/doubles/aws/aws-double.ts';
 import type { AwsDoubleOptions } from '../../../test/doubles/aws/region.ts';
 import { AwsProvider } from '../src/aws-provider.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import type { AwsFault } from '../../../test/doubles/aws/aws-double.ts';
 import { AwsRefusal } from '../../../test/doubles/aws/model.ts';
 import { allBlocks } from '../../../test/doubles/aws/snapshots.ts';

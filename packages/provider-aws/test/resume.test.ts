@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readSettings } from '@nodepool-builder/image-builder/module-kit';
+import { readSettings } from '@nodepool-builder/image-builder/internal';
 import { allBlocks } from '../../../test/doubles/aws/snapshots.ts';
 import { AWS_SETTINGS } from '../src/aws-settings.ts';
 import { awsFixture } from './aws-fixture.ts';

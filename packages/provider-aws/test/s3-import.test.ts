@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
 import { S3 } from '@aws-sdk/client-s3';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { foreignTo, imageProviderContract } from '@nodepool-builder/image-builder/testing';
 import { AwsRefusal } from '../../../test/doubles/aws/model.ts';
 import type { AwsDoubleOptions } from '../../../test/doubles/aws/region.ts';

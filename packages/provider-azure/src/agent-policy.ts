@@ -1,4 +1,4 @@
-import { HttpAgent } from '@nodepool-builder/image-builder/module-kit';
+import { HttpAgent } from '@nodepool-builder/image-builder/plugin';
 
 /** A policy in the SDK's request pipeline. */
 export interface AgentPolicy {

@@ -1,10 +1,10 @@
+import { codeOfStatus } from '@nodepool-builder/image-builder/internal';
 import {
   type CloudErrorCode,
   cloudError,
-  codeOfStatus,
   type RemedyTable,
   remedyFor,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 
 /** Members of SDK errors. */
 interface SdkError extends Error {

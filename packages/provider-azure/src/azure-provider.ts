@@ -1,6 +1,5 @@
-import type { CheckResult, ImageFilter, UploadResult } from '@nodepool-builder/image-builder';
+import type { CheckOptions, CheckResult, ImageFilter, UploadResult } from '@nodepool-builder/image-builder';
 import {
-  type CheckOptions,
   type CloudImage,
   CloudImages,
   type CloudImagesOptions,
@@ -8,7 +7,7 @@ import {
   cloudError,
   type UploadPart,
   unlessAbsent,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 import { type AzureAccount, AzureSession } from './azure-session.ts';
 import type { AzureEntry } from './azure-settings.ts';
 import { diagnoseAzure } from './diagnose-azure.ts';

@@ -1,14 +1,7 @@
 import type { ComputeManagementClient } from '@azure/arm-compute';
 import type { TokenCredential } from '@azure/identity';
-import {
-  CloudError,
-  cloudError,
-  HttpClient,
-  listAll,
-  parseJson,
-  withAbort,
-  withTimeout,
-} from '@nodepool-builder/image-builder/module-kit';
+import { parseJson, withAbort, withTimeout } from '@nodepool-builder/image-builder/internal';
+import { CloudError, cloudError, HttpClient, listAll } from '@nodepool-builder/image-builder/plugin';
 import { agentPolicy } from './agent-policy.ts';
 import { azureError } from './azure-error.ts';
 import { checkResponse } from './check-response.ts';

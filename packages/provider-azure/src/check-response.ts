@@ -1,4 +1,5 @@
-import { atOrigin, cloudError, responseMeter } from '@nodepool-builder/image-builder/module-kit';
+import { atOrigin } from '@nodepool-builder/image-builder/internal';
+import { cloudError, responseMeter } from '@nodepool-builder/image-builder/plugin';
 
 /** Part of an SDK request that the policy reads and changes. */
 interface PolicyRequest {

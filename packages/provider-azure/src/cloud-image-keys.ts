@@ -1,10 +1,10 @@
-import { ImageError } from '@nodepool-builder/image-builder';
 import {
   type CloudImageEntry,
   type CloudImageKeys,
-  combineFilters,
   type FilterEntry,
-} from '@nodepool-builder/image-builder/module-kit';
+  ImageError,
+} from '@nodepool-builder/image-builder';
+import { combineFilters } from '@nodepool-builder/image-builder/plugin';
 
 const TEXT = { type: ['string', 'number', 'null'] } as const;
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { TokenCredential } from '@azure/identity';
-import { cloudError, JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { cloudError, JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { type AgentPolicy, agentPolicy } from './agent-policy.ts';
 import type { AzureCloudName } from './azure-session.ts';
 

@@ -1,5 +1,6 @@
-import type { CheckResult } from '@nodepool-builder/image-builder';
-import { attempt, type CheckOptions, CloudError, signalOf } from '@nodepool-builder/image-builder/module-kit';
+import type { CheckOptions, CheckResult } from '@nodepool-builder/image-builder';
+import { attempt } from '@nodepool-builder/image-builder/internal';
+import { CloudError, signalOf } from '@nodepool-builder/image-builder/plugin';
 import { type AzureAccount, AzureSession, type Permission } from './azure-session.ts';
 import type { AzureEntry } from './azure-settings.ts';
 

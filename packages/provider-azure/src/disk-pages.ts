@@ -1,11 +1,6 @@
 import type { PageBlobClient } from '@azure/storage-blob';
-import {
-  type BandwidthLimit,
-  CloudError,
-  type DiskBlock,
-  sendBlocks,
-  withAbort,
-} from '@nodepool-builder/image-builder/module-kit';
+import { type DiskBlock, sendBlocks, withAbort } from '@nodepool-builder/image-builder/internal';
+import { type BandwidthLimit, CloudError } from '@nodepool-builder/image-builder/plugin';
 import { agentPolicy } from './agent-policy.ts';
 import { azureError } from './azure-error.ts';
 import { FOOTER_SIZE } from './fixed-vhd.ts';

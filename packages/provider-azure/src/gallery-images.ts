@@ -1,5 +1,5 @@
 import type { GalleryImage, GalleryImageVersion } from '@azure/arm-compute';
-import { unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import type { AzureSession } from './azure-session.ts';
 import type { AzureEntry } from './azure-settings.ts';
 import {

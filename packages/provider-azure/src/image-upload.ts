@@ -2,15 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { ImageError, type Logger } from '@nodepool-builder/image-builder';
-import {
-  asImageError,
-  CloudError,
-  type CloudUpload,
-  cloudError,
-  poll,
-  portion,
-  readImageTags,
-} from '@nodepool-builder/image-builder/module-kit';
+import { asImageError, portion, readImageTags } from '@nodepool-builder/image-builder/internal';
+import { CloudError, type CloudUpload, cloudError, poll } from '@nodepool-builder/image-builder/plugin';
 import type { AzureEntry } from './azure-settings.ts';
 import { DiskPages } from './disk-pages.ts';
 import { diskSize, FOOTER_SIZE, vhdFooter } from './fixed-vhd.ts';

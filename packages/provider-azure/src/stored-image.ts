@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { ImageFilter, UploadRequest } from '@nodepool-builder/image-builder';
+import { readImageTags } from '@nodepool-builder/image-builder/internal';
 import {
   type CloudImage,
   type CloudUpload,
   cloudError,
   cloudImage,
-  readImageTags,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 import type { AzureEntry } from './azure-settings.ts';
 
 /** Tag with the time of an upload, because managed images have no creation time. */

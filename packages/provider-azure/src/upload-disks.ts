@@ -1,10 +1,6 @@
 import type { Disk } from '@azure/arm-compute';
-import {
-  cloudError,
-  readImageTags,
-  type UploadPart,
-  unlessAbsent,
-} from '@nodepool-builder/image-builder/module-kit';
+import { readImageTags } from '@nodepool-builder/image-builder/internal';
+import { cloudError, type UploadPart, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import type { AzureSession } from './azure-session.ts';
 import type { AzureEntry } from './azure-settings.ts';
 import { FOOTER_SIZE } from './fixed-vhd.ts';

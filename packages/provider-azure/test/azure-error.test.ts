@@ -5,7 +5,7 @@ import {
   AuthenticationRequiredError,
   CredentialUnavailableError,
 } from '@azure/identity';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { azureError } from '../src/azure-error.ts';
 
 function codeOf(error: Error): string {

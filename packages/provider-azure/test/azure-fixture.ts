@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, type TestContext } from 'node:test';
-import { readSettings } from '@nodepool-builder/image-builder/module-kit';
+import { readSettings } from '@nodepool-builder/image-builder/internal';
 import type { ArmDoubleOptions } from '../../../test/doubles/azure/arm-cloud.ts';
 import { ArmDouble } from '../../../test/doubles/azure/arm-double.ts';
 import { Azurite } from '../../../test/doubles/azure/azurite.ts';

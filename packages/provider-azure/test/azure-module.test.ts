@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
 import type { ImageProvider } from '@nodepool-builder/image-builder';
-import { readSettings } from '@nodepool-builder/image-builder/module-kit';
+import { readSettings } from '@nodepool-builder/image-builder/internal';
 import { freePort } from '../../../scripts/free-port.ts';
 import type { ArmDoubleOptions } from '../../../test/doubles/azure/arm-cloud.ts';
 import type { ArmDouble } from '../../../test/doubles/azure/arm-double.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { DiskPages, type PagesOptions } from '../src/disk-pages.ts';
 import { vhdFooter } from '../src/fixed-vhd.ts';
 import { BLOCK, diskRequest } from './disk.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
-import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
+import { checksumsOf } from '@nodepool-builder/image-builder/internal';
 
 /** Bytes of a block. */
 export const BLOCK: number = 4 * 1_048_576;

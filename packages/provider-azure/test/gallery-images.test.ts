@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { latestImage } from '@nodepool-builder/image-builder';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { openProvider, startDouble } from './azure-fixture.ts';
 import { diskRequest } from './disk.ts';
 

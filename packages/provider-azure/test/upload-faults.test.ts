@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import type { ArmDouble, ArmRequest } from '../../../test/doubles/azure/arm-double.ts';
 import { ArmRefusal } from '../../../test/doubles/azure/arm-model.ts';
 import type { AzureProvider } from '../src/azure-provider.ts';

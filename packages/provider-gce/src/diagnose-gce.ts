@@ -1,5 +1,6 @@
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { attempt, CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { attempt } from '@nodepool-builder/image-builder/internal';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import type { GceClients, GceSession } from './gce-session.ts';
 import type { GceEntry } from './gce-settings.ts';
 

@@ -1,10 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
-import {
-  cloudError,
-  HttpAgent,
-  readBounded,
-  responseMeter,
-} from '@nodepool-builder/image-builder/module-kit';
+import { readBounded } from '@nodepool-builder/image-builder/internal';
+import { cloudError, HttpAgent, responseMeter } from '@nodepool-builder/image-builder/plugin';
 import {
   type AuthClient,
   AwsClient,

@@ -1,14 +1,13 @@
 import type { protos } from '@google-cloud/compute';
 import { ImageError } from '@nodepool-builder/image-builder';
+import { codeOfStatus, noResponse } from '@nodepool-builder/image-builder/internal';
 import {
   CloudError,
   type CloudErrorCode,
   cloudError,
-  codeOfStatus,
-  noResponse,
   type RemedyTable,
   remedyFor,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 
 type Operation = protos.google.cloud.compute.v1.IOperation;
 type OperationFailure = protos.google.cloud.compute.v1.IErrors;

@@ -1,11 +1,5 @@
 import type { protos } from '@google-cloud/compute';
-import {
-  cloudError,
-  IMAGE_TAGS,
-  listAll,
-  poll,
-  unlessAbsent,
-} from '@nodepool-builder/image-builder/module-kit';
+import { cloudError, IMAGE_TAGS, listAll, poll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { operationError } from './gce-error.ts';
 import type { GceSession } from './gce-session.ts';
 import { labelValue, taggedImage } from './image-labels.ts';

@@ -1,10 +1,10 @@
-import type { ProviderModule } from '@nodepool-builder/image-builder';
-import {
-  type CloudImageEntry,
-  type CloudImageKeys,
-  combineFilters,
-  type FilterEntry,
-} from '@nodepool-builder/image-builder/module-kit';
+import type {
+  CloudImageEntry,
+  CloudImageKeys,
+  FilterEntry,
+  ProviderModule,
+} from '@nodepool-builder/image-builder';
+import { combineFilters } from '@nodepool-builder/image-builder/plugin';
 import { GceProvider } from './gce-provider.ts';
 import { GCE_SETTINGS } from './gce-settings.ts';
 

@@ -5,6 +5,7 @@ import {
   splitTags,
   type UploadResult,
 } from '@nodepool-builder/image-builder';
+import { readImageTags } from '@nodepool-builder/image-builder/internal';
 import {
   type CloudImage,
   CloudImages,
@@ -12,11 +13,10 @@ import {
   type CloudUpload,
   cloudImage,
   IMAGE_TAGS,
-  readImageTags,
   OWN_ACCOUNT,
   signalOf,
   type UploadPart,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 import { diagnoseGce } from './diagnose-gce.ts';
 import { getImage, type Image, type ImageSite, imagesWith, listImages, removeImage } from './gce-images.ts';
 import { GceSession, type GceSessionOptions } from './gce-session.ts';

@@ -2,15 +2,13 @@ import { callbackify } from 'node:util';
 import type { GlobalOperationsClient, ImagesClient } from '@google-cloud/compute';
 import type { Storage } from '@google-cloud/storage';
 import type { Logger } from '@nodepool-builder/image-builder';
+import { retryText, unlessAborted, withTimeout } from '@nodepool-builder/image-builder/internal';
 import {
   CloudError,
   type CloudErrorCode,
   cloudError,
   RetryPolicy,
-  retryText,
-  unlessAborted,
-  withTimeout,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 import type { GceCredentials } from './gce-credentials.ts';
 import { googleError } from './gce-error.ts';
 

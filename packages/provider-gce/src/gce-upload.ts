@@ -4,19 +4,16 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { File } from '@google-cloud/storage';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
+import { atOrigin, dataExtents, metered, portion } from '@nodepool-builder/image-builder/internal';
 import {
-  atOrigin,
   CloudError,
   type CloudUpload,
   cloudError,
-  dataExtents,
-  metered,
   poll,
-  portion,
   type UploadPart,
   type UploadRecords,
   unlessAbsent,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 import { getImage, type Image, type ImageSite, imagesWith, isOperationDone } from './gce-images.ts';
 import type { GceEntry } from './gce-settings.ts';
 import { imageDescription, imageLabels, imageResourceName, labelValue, taggedImage } from './image-labels.ts';

@@ -1,13 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
-import {
-  cloudImageName,
-  fileTags,
-  IMAGE_TAGS,
-  imageTags,
-  readImageTags,
-  type TaggedImage,
-} from '@nodepool-builder/image-builder/module-kit';
+import { cloudImageName, fileTags, imageTags, readImageTags } from '@nodepool-builder/image-builder/internal';
+import { IMAGE_TAGS, type TaggedImage } from '@nodepool-builder/image-builder/plugin';
 
 /** Max length of names, label keys and label values. */
 const MAX_LENGTH = 63;

@@ -1,5 +1,6 @@
 import type { OperationOptions } from '@nodepool-builder/image-builder';
-import { SteadyFile, signalOf } from '@nodepool-builder/image-builder/module-kit';
+import { SteadyFile } from '@nodepool-builder/image-builder/internal';
+import { signalOf } from '@nodepool-builder/image-builder/plugin';
 
 /** Size of a tar record, in bytes. */
 const RECORD = 512;

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { GceCredentials } from '../src/gce-credentials.ts';
 import { type GceFixture, gceFixture, requestFor, SECRET } from './gce-fixture.ts';
 

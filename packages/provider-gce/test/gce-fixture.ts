@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Logger, UploadRequest } from '@nodepool-builder/image-builder';
-import { readSettings } from '@nodepool-builder/image-builder/module-kit';
+import { readSettings } from '@nodepool-builder/image-builder/internal';
 import { GceDouble, type GceDoubleOptions } from '../../../test/doubles/gce/gce-double.ts';
 import { GceProvider, type GceProviderOptions } from '../src/gce-provider.ts';
 import { GCE_SETTINGS, type GceEntry } from '../src/gce-settings.ts';

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
-import { CloudError, RetryPolicy } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, RetryPolicy } from '@nodepool-builder/image-builder/plugin';
 import { GoogleRefusal } from '../../../test/doubles/gce/model.ts';
 import { GceSession } from '../src/gce-session.ts';
 import { gceFixture, requestFor } from './gce-fixture.ts';

@@ -1,7 +1,7 @@
 // Not a unit test: it starts servers.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { gceFixture, requestFor } from './gce-fixture.ts';
 
 const FAMILY = { 'image-family': 'debian-ci' };

@@ -1,7 +1,7 @@
 // Not a unit test: it starts servers and programs, and kills them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { GoogleRefusal } from '../../../test/doubles/gce/model.ts';
 import { gceFixture, requestFor, SECRET } from './gce-fixture.ts';
 

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
-import { dataExtents } from '@nodepool-builder/image-builder/module-kit';
+import { dataExtents } from '@nodepool-builder/image-builder/internal';
 import { diskArchive, diskSize } from '../src/sparse-tar.ts';
 
 const GIB = 2 ** 30;

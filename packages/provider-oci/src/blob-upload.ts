@@ -4,7 +4,7 @@ import {
   CloudError,
   cloudError,
   unlessAbsent,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 import { contentDigest, type Registry } from './registry.ts';
 
 /** Digest and length of a blob. */

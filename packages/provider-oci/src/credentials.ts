@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { cloudError, errnoOf, JsonReader, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
+import { errnoOf, unlessMissing } from '@nodepool-builder/image-builder/internal';
+import { cloudError, JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { RepositoryName } from './oci-settings.ts';
 
 /**

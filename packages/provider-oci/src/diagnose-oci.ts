@@ -1,5 +1,5 @@
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { attempt } from '@nodepool-builder/image-builder/module-kit';
+import { attempt } from '@nodepool-builder/image-builder/internal';
 import { tryDeletion, tryUpload } from './blob-upload.ts';
 import type { Registry } from './registry.ts';
 

@@ -1,13 +1,12 @@
 import type { Checksums, UploadRequest } from '@nodepool-builder/image-builder';
+import { fileTags, readImageTags } from '@nodepool-builder/image-builder/internal';
 import {
   type CloudImage,
   type CloudUpload,
   cloudImage,
-  fileTags,
   JsonReader,
-  readImageTags,
   type TaggedImage,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 import type { StoredManifest } from './registry.ts';
 
 export const MANIFEST_TYPE = 'application/vnd.oci.image.manifest.v1+json';

@@ -1,18 +1,15 @@
 import { createHash } from 'node:crypto';
-import type { CheckResult, UploadResult } from '@nodepool-builder/image-builder';
+import type { CheckOptions, CheckResult, ImageKey, UploadResult } from '@nodepool-builder/image-builder';
+import { checkImageName, foreignImage } from '@nodepool-builder/image-builder/internal';
 import {
-  type CheckOptions,
   type CloudImage,
   CloudImages,
   type CloudImagesOptions,
   type CloudUpload,
-  checkImageName,
   cloudError,
-  foreignImage,
-  type ImageKey,
   signalOf,
   type UploadPart,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 import { pushImage } from './container-image.ts';
 import { diagnoseRegistry } from './diagnose-oci.ts';
 import { describeImage, type OciImage, readImage, tagOf } from './image-manifest.ts';

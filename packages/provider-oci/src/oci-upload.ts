@@ -1,5 +1,5 @@
-import type { Checksums, SettingsOf, UploadRequest } from '@nodepool-builder/image-builder';
-import type { CloudUpload, ImageKey, UploadRecords } from '@nodepool-builder/image-builder/module-kit';
+import type { Checksums, ImageKey, SettingsOf, UploadRequest } from '@nodepool-builder/image-builder';
+import type { CloudUpload, UploadRecords } from '@nodepool-builder/image-builder/plugin';
 import { type Blob, type BlobState, cancelUpload, uploadSmallBlob } from './blob-upload.ts';
 import type { OciEntry } from './oci-settings.ts';
 import type { Registry } from './registry.ts';

@@ -1,5 +1,5 @@
 import { HashedReader, ImageError } from '@nodepool-builder/image-builder';
-import { formatRow } from '@nodepool-builder/image-builder/module-kit';
+import { formatRow } from '@nodepool-builder/image-builder/internal';
 import { uploadBlob } from './blob-upload.ts';
 import { annotationsOf, type Descriptor, MANIFEST_TYPE, type NewManifest, tagOf } from './image-manifest.ts';
 import { compressed, containerDisk, SUFFIXES, Tap } from './layer.ts';

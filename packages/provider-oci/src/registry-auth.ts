@@ -1,9 +1,5 @@
-import {
-  cloudError,
-  type HttpClient,
-  JsonReader,
-  noResponse,
-} from '@nodepool-builder/image-builder/module-kit';
+import { noResponse } from '@nodepool-builder/image-builder/internal';
+import { cloudError, type HttpClient, JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { Credentials } from './credentials.ts';
 import { registryError } from './registry-error.ts';
 

@@ -1,13 +1,12 @@
-import type { HttpResponse } from '@nodepool-builder/image-builder/module-kit';
+import { codeOfStatus, retryAfterSeconds } from '@nodepool-builder/image-builder/internal';
 import {
   CloudError,
   type CloudErrorCode,
   cloudError,
-  codeOfStatus,
+  type HttpResponse,
   type RemedyTable,
   remedyFor,
-  retryAfterSeconds,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 
 /** Registry error codes that are more specific than the HTTP status. */
 const CODES: Readonly<Record<string, CloudErrorCode>> = {

@@ -1,5 +1,5 @@
-import { ImageError, type Logger, type UploadRequest } from '@nodepool-builder/image-builder';
-import { type ImageKey, Mutex, newestBuildFirst } from '@nodepool-builder/image-builder/module-kit';
+import { ImageError, type ImageKey, type Logger, type UploadRequest } from '@nodepool-builder/image-builder';
+import { Mutex, newestBuildFirst } from '@nodepool-builder/image-builder/internal';
 import { digestsBelow, latestTag, type OciImage, readImage, tagOf } from './image-manifest.ts';
 import type { OciEntry } from './oci-settings.ts';
 import type { Registry, StoredManifest } from './registry.ts';

@@ -1,23 +1,25 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import {
+  asNetworkError,
   atOrigin,
+  type NetworkErrorKind,
+  noResponse,
+  PAGE_SIZES,
+} from '@nodepool-builder/image-builder/internal';
+import {
   CloudError,
   cloudError,
   HttpAgent,
-  type HttpResponse,
   HttpClient,
   type HttpRequest,
+  type HttpResponse,
   JsonReader,
   listAll,
-  type NetworkErrorKind,
-  asNetworkError,
-  noResponse,
-  PAGE_SIZES,
   type RetryLimits,
   RetryPolicy,
   unlessAbsent,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 import type { Credentials } from './credentials.ts';
 import type { RepositoryName } from './oci-settings.ts';
 import { authorize, type Challenge, parseChallenge } from './registry-auth.ts';

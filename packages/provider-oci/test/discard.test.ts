@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
-import { imageTags } from '@nodepool-builder/image-builder/module-kit';
+import { imageTags } from '@nodepool-builder/image-builder/internal';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { requestFor, writeDisk } from './disk.ts';
 import { type DoubleFixture, doubleFixture } from './double-fixture.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { stat, writeFile } from 'node:fs/promises';
 import type { ImageFormat, UploadRequest } from '@nodepool-builder/image-builder';
-import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
+import { checksumsOf } from '@nodepool-builder/image-builder/internal';
 
 /** Writes a file that compresses a little: random bytes and zeros. */
 export async function writeDisk(path: string, mebibytes = 9): Promise<Buffer> {

@@ -6,7 +6,7 @@ import { mkdtemp, readdir, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { unlessMissing } from '@nodepool-builder/image-builder/module-kit';
+import { unlessMissing } from '@nodepool-builder/image-builder/internal';
 import { type FaultProxy, startFaultProxy } from '../../../test/fixtures/fault-proxy/fault-proxy.ts';
 import { type Fault, losesAnswer } from '../../../test/fixtures/fault-proxy/faults.ts';
 import type { OciEntry } from '../src/oci-settings.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Logger } from '@nodepool-builder/image-builder';
-import { readSettings } from '@nodepool-builder/image-builder/module-kit';
+import { readSettings } from '@nodepool-builder/image-builder/internal';
 import { findCredentials } from '../src/credentials.ts';
 import { OciProvider } from '../src/oci-provider.ts';
 import { endpointOf, OCI_SETTINGS, type OciEntry, parseRepository } from '../src/oci-settings.ts';

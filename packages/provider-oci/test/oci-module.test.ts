@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readSettings } from '@nodepool-builder/image-builder/module-kit';
+import { readSettings } from '@nodepool-builder/image-builder/internal';
 import { OCI_MODULE } from '../src/oci-module.ts';
 import { OCI_SETTINGS } from '../src/oci-settings.ts';
 

@@ -1,5 +1,6 @@
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { attempt, checkClock, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { attempt, checkClock } from '@nodepool-builder/image-builder/internal';
+import { unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import type { CloudSettings } from './cloud-settings.ts';
 import type { QuotaUsage } from './glance-image.ts';
 import { ImageApi } from './image-api.ts';

@@ -1,6 +1,7 @@
 import { getHashes } from 'node:crypto';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
-import { JsonReader, utcTime } from '@nodepool-builder/image-builder/module-kit';
+import { utcTime } from '@nodepool-builder/image-builder/internal';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { BodyReader } from './session/service-client.ts';
 
 const TEXT = { type: 'string' } as const;

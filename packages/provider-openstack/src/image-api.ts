@@ -1,4 +1,5 @@
-import { CloudError, listAll, PAGE_SIZES, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { PAGE_SIZES } from '@nodepool-builder/image-builder/internal';
+import { CloudError, listAll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import {
   type GlanceImage,
   type GlanceTask,

@@ -1,11 +1,6 @@
 import type { ImageFormat } from '@nodepool-builder/image-builder';
-import {
-  type CloudImage,
-  cloudImage,
-  IMAGE_TAGS,
-  isImageFormat,
-  readImageTags,
-} from '@nodepool-builder/image-builder/module-kit';
+import { isImageFormat, readImageTags } from '@nodepool-builder/image-builder/internal';
+import { type CloudImage, cloudImage, IMAGE_TAGS } from '@nodepool-builder/image-builder/plugin';
 import { createdAt, dataSize, type GlanceImage, reportedDigests, updatedAt } from './glance-image.ts';
 import { checksumsIn, diskFormat } from './upload/image-properties.ts';
 

@@ -1,16 +1,8 @@
 import { createHash } from 'node:crypto';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import type { Logger, OperationOptions } from '@nodepool-builder/image-builder';
-import {
-  asImageError,
-  CloudError,
-  noImage,
-  signalOf,
-  steadyProgress,
-  unlessAbsent,
-  withAbort,
-  writeSparse,
-} from '@nodepool-builder/image-builder/module-kit';
+import { asImageError, noImage, withAbort, writeSparse } from '@nodepool-builder/image-builder/internal';
+import { CloudError, signalOf, steadyProgress, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { dataSize, type GlanceImage, storedDigest } from './glance-image.ts';
 import type { ImageApi } from './image-api.ts';
 import { retry, type TransferRetries } from './upload/retry.ts';

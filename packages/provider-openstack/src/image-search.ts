@@ -1,5 +1,5 @@
 import type { ImageFilter } from '@nodepool-builder/image-builder';
-import { IMAGE_TAGS, OWN_ACCOUNT } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_TAGS, OWN_ACCOUNT } from '@nodepool-builder/image-builder/plugin';
 
 /** Query parameters of one `GET /v2/images`. */
 type ImageQuery = Readonly<Record<string, string>>;

@@ -1,10 +1,5 @@
-import {
-  JsonReader,
-  listAll,
-  PAGE_SIZES,
-  unlessAbsent,
-  utcTime,
-} from '@nodepool-builder/image-builder/module-kit';
+import { PAGE_SIZES, utcTime } from '@nodepool-builder/image-builder/internal';
+import { JsonReader, listAll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import type { OpenStackSession } from './session/openstack-session.ts';
 import type { PutOptions, ServiceClient } from './session/service-client.ts';
 

@@ -1,14 +1,12 @@
 import {
+  type CloudImageEntry,
+  type FilterEntry,
   ImageError,
   type ObjectSchema,
   type ProviderEntry,
   type ProviderModule,
 } from '@nodepool-builder/image-builder';
-import {
-  type CloudImageEntry,
-  combineFilters,
-  type FilterEntry,
-} from '@nodepool-builder/image-builder/module-kit';
+import { combineFilters } from '@nodepool-builder/image-builder/plugin';
 import type { CloudSettings } from './cloud-settings.ts';
 import { propertyPath } from './image-api.ts';
 import type { InstanceSettings } from './instance/instance-cloud.ts';

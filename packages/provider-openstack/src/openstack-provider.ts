@@ -15,7 +15,7 @@ import {
   signalOf,
   type UploadPart,
   unlessAbsent,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 import { diagnoseCloud } from './diagnose-cloud.ts';
 import { type GlanceImage, reportedDigests } from './glance-image.ts';
 import { ImageApi } from './image-api.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseImageFilter } from '@nodepool-builder/image-builder';
-import { filterEntry } from '@nodepool-builder/image-builder/module-kit';
+import { filterEntry } from '@nodepool-builder/image-builder/internal';
 import { imageQueries } from '../src/image-search.ts';
 
 /** Query strings for a filter. */

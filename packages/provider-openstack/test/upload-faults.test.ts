@@ -6,7 +6,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
-import { CloudError, type CloudErrorCode } from '@nodepool-builder/image-builder';
+import { CloudError, type CloudErrorCode } from '@nodepool-builder/image-builder/plugin';
 import {
   answersWith,
   changesAnswer,

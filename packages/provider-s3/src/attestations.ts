@@ -1,5 +1,6 @@
 import type { AttestationDocument } from '@nodepool-builder/image-builder';
-import { cloudError, MAX_ATTESTATION_SIZE } from '@nodepool-builder/image-builder/module-kit';
+import { MAX_ATTESTATION_SIZE } from '@nodepool-builder/image-builder/internal';
+import { cloudError } from '@nodepool-builder/image-builder/plugin';
 import type { ObjectStore, StoredObject } from './object-store.ts';
 import type { S3Keys } from './s3-keys.ts';
 

@@ -1,5 +1,5 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { DamagedRecordError, RecordType } from '@nodepool-builder/image-builder/module-kit';
+import { DamagedRecordError, RecordType } from '@nodepool-builder/image-builder/internal';
 import type { ObjectStore, StoredObject } from './object-store.ts';
 import { isNamedBy, type S3Keys } from './s3-keys.ts';
 

@@ -1,4 +1,5 @@
-import { cloudError, readBounded, responseMeter } from '@nodepool-builder/image-builder/module-kit';
+import { readBounded } from '@nodepool-builder/image-builder/internal';
+import { cloudError, responseMeter } from '@nodepool-builder/image-builder/plugin';
 import type { DeserializeMiddleware, HttpResponse } from '@smithy/types';
 
 /** Root element of each response with a document. Other responses are empty or contain the bytes of an object. */

@@ -1,5 +1,6 @@
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { attempt, CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { attempt } from '@nodepool-builder/image-builder/internal';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import type { ObjectStore } from './object-store.ts';
 import type { S3Keys } from './s3-keys.ts';
 import type { StoredImages } from './stored-images.ts';

@@ -3,15 +3,8 @@ import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { OperationOptions } from '@nodepool-builder/image-builder';
-import {
-  asImageError,
-  CloudError,
-  cloudError,
-  type DirectoryManifest,
-  signalOf,
-  steadyProgress,
-  writeSparse,
-} from '@nodepool-builder/image-builder/module-kit';
+import { asImageError, type DirectoryManifest, writeSparse } from '@nodepool-builder/image-builder/internal';
+import { CloudError, cloudError, signalOf, steadyProgress } from '@nodepool-builder/image-builder/plugin';
 import type { ObjectStore } from './object-store.ts';
 
 /** File extension of an incomplete download. */

@@ -1,12 +1,11 @@
 import { stat } from 'node:fs/promises';
 import type { Checksums, Logger, UploadRequest } from '@nodepool-builder/image-builder';
 import {
-  type CloudUpload,
   checkAttestationName,
   type DirectoryManifest,
   MANIFEST,
-  type UploadPart,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
+import type { CloudUpload, UploadPart } from '@nodepool-builder/image-builder/plugin';
 import { KeptAttestations } from './attestations.ts';
 import { BucketRecords, type UploadRecord } from './bucket-records.ts';
 import { foreignObject } from './latest-pointers.ts';

@@ -1,5 +1,5 @@
 import { ImageError, type ImageFormat, type Logger } from '@nodepool-builder/image-builder';
-import { type DatedImage, Mutex, newestBuildFirst } from '@nodepool-builder/image-builder/module-kit';
+import { type DatedImage, Mutex, newestBuildFirst } from '@nodepool-builder/image-builder/internal';
 import type { ObjectStore } from './object-store.ts';
 import type { S3Keys } from './s3-keys.ts';
 import type { StoredImage, StoredImages } from './stored-images.ts';

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { CompletedPart, Part } from '@aws-sdk/client-s3';
 import type { Checksums, ImageFile, Progress } from '@nodepool-builder/image-builder';
-import { type BandwidthLimit, cloudError, SteadyFile } from '@nodepool-builder/image-builder/module-kit';
+import { SteadyFile } from '@nodepool-builder/image-builder/internal';
+import { type BandwidthLimit, cloudError } from '@nodepool-builder/image-builder/plugin';
 import { type ObjectState, type ObjectStore, unlessMissing } from './object-store.ts';
 import { uploadDigest } from './s3-keys.ts';
 

@@ -1,18 +1,17 @@
 import { createHash } from 'node:crypto';
 import type { S3, S3ClientConfig } from '@aws-sdk/client-s3';
 import { ImageError } from '@nodepool-builder/image-builder';
+import { noResponse, readBounded } from '@nodepool-builder/image-builder/internal';
 import {
   CloudError,
   type CloudErrorCode,
   cloudError,
   HttpAgent,
   listAll,
-  noResponse,
   type RemedyTable,
-  readBounded,
   remedyFor,
   responseMeter,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 import { CHECK_PLACE, checkResponse } from './check-response.ts';
 import type { S3Entry } from './s3-settings.ts';
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ImageFormat } from '@nodepool-builder/image-builder';
-import { checkImageName, formatRow } from '@nodepool-builder/image-builder/module-kit';
+import { checkImageName, formatRow } from '@nodepool-builder/image-builder/internal';
 
 /** Suffix of a manifest key. */
 const MANIFEST_END = /-[0-9a-f]{8}\.[a-z0-9-]+\.json$/;

@@ -5,19 +5,21 @@ import type {
   UploadResult,
 } from '@nodepool-builder/image-builder';
 import {
-  type CloudImage,
-  CloudImages,
-  type CloudImagesOptions,
-  type CloudUpload,
   checkAttestationName,
   checkExternalId,
   type DirectoryManifest,
   describeManifest,
   foreignImage,
   noImage,
+} from '@nodepool-builder/image-builder/internal';
+import {
+  type CloudImage,
+  CloudImages,
+  type CloudImagesOptions,
+  type CloudUpload,
   signalOf,
   type UploadPart,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 import { diagnoseBucket } from './diagnose-s3.ts';
 import { download } from './download.ts';
 import { ImageUploads } from './image-uploads.ts';

@@ -3,7 +3,7 @@ import {
   DamagedRecordError,
   type DirectoryManifest,
   MANIFEST,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
 import type { ObjectStore } from './object-store.ts';
 import { externalIdOf, type S3Keys } from './s3-keys.ts';
 

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
-import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
+import { checksumsOf } from '@nodepool-builder/image-builder/internal';
 import { type S3Fixture, s3Fixture } from './s3-fixture.ts';
 
 const BUILD = { name: 'build.sigstore.json', text: '{"build": 1}' };

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, type TestContext } from 'node:test';
 import { S3 } from '@aws-sdk/client-s3';
 import type { ImageFormat, Logger, UploadRequest } from '@nodepool-builder/image-builder';
-import { checksumsOf, readSettings } from '@nodepool-builder/image-builder/module-kit';
+import { checksumsOf, readSettings } from '@nodepool-builder/image-builder/internal';
 import { startS3Server } from '../../../test/fixtures/s3/s3-server.ts';
 import { S3Provider } from '../src/s3-provider.ts';
 import { S3_SETTINGS, type S3Entry } from '../src/s3-settings.ts';

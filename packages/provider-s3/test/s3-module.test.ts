@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readSettings } from '@nodepool-builder/image-builder/module-kit';
+import { readSettings } from '@nodepool-builder/image-builder/internal';
 import { S3_MODULE } from '../src/s3-module.ts';
 import { S3_SETTINGS, type S3Entry } from '../src/s3-settings.ts';
 

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { startFaultProxy } from '../../../test/fixtures/fault-proxy/fault-proxy.ts';
 import { losesAnswer } from '../../../test/fixtures/fault-proxy/faults.ts';
 import { requestFor, s3Fixture } from './s3-fixture.ts';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import type { Diagnostic } from '@nodepool-builder/image-builder';
-import { imageIdError, importedImageId } from '@nodepool-builder/image-builder/module-kit';
+import { imageIdError, importedImageId } from '@nodepool-builder/image-builder/internal';
 import { parseApiUrl } from './api/api-url.ts';
 import { hasAdminClaim } from './credentials/json-web-token.ts';
 import { artifactFormats, type ZuulSettings } from './zuul-settings.ts';

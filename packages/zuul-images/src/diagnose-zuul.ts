@@ -1,5 +1,5 @@
 import type { CheckResult, Logger } from '@nodepool-builder/image-builder';
-import { attempt } from '@nodepool-builder/image-builder/module-kit';
+import { attempt } from '@nodepool-builder/image-builder/internal';
 import { openZuulApi } from './api/zuul-api.ts';
 import type { ZuulBuild } from './api/zuul-build.ts';
 import { imageArtifacts } from './builds/image-artifact.ts';

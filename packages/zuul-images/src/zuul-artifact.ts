@@ -5,7 +5,8 @@ import {
   type DiskImage,
   type ImageFormat,
 } from '@nodepool-builder/image-builder';
-import { type FullBuildContext, signalOf } from '@nodepool-builder/image-builder/module-kit';
+import type { FullBuildContext } from '@nodepool-builder/image-builder/internal';
+import { signalOf } from '@nodepool-builder/image-builder/plugin';
 import { makeableFormats } from './builds/image-artifact.ts';
 import { checkZuulSettings, tokenFileDiagnostics } from './checks.ts';
 import { ZuulPollers } from './polling/zuul-pollers.ts';

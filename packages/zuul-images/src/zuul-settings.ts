@@ -4,7 +4,7 @@ import {
   type ObjectSchema,
   type SettingsOf,
 } from '@nodepool-builder/image-builder';
-import { BUILD_TIMEOUT, REQUIRE_ATTESTATION } from '@nodepool-builder/image-builder/module-kit';
+import { BUILD_TIMEOUT, REQUIRE_ATTESTATION } from '@nodepool-builder/image-builder/internal';
 
 /** Formats with another name in `zuul-images` and in a job's `metadata.format`. */
 const FORMAT_ALIASES: Readonly<Record<string, ImageFormat>> = { qcow: 'qcow2' };

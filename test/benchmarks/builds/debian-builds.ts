@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { Client } from '@nodepool-builder/gearman-node';
 import type { DibSettings, DiskImage } from '@nodepool-builder/image-builder';
-import { inheritedEnvironment } from '@nodepool-builder/image-builder/module-kit';
+import { inheritedEnvironment } from '@nodepool-builder/image-builder/internal';
 import { dump, load } from 'js-yaml';
 import { dibArguments, dibVariables } from '../../../packages/image-builder/src/dib.ts';
 import { OWN_ELEMENTS } from '../../../packages/image-builder/src/dib-elements.ts';

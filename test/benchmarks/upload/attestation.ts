@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { DirectoryProvider, type FinishedBuild } from '@nodepool-builder/image-builder';
-import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
+import { checksumsOf } from '@nodepool-builder/image-builder/internal';
 import { openSigner, SiteAttester } from '@nodepool-builder/provenance';
 import { builderCommand } from '../../fixtures/builder-process.ts';
 import type { Benchmark, BenchmarkContext, Measurement } from '../benchmark.ts';

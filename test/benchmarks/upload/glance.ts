@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { ImageFile } from '@nodepool-builder/image-builder';
-import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
+import { checksumsOf } from '@nodepool-builder/image-builder/internal';
 import { loadCloudSettings, OpenStackProvider } from '@nodepool-builder/provider-openstack';
 import { type Account, cloudsYaml } from '../../fixtures/openstack/account.ts';
 import { openStack } from '../../fixtures/openstack/openstack.ts';

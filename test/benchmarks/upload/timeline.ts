@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from '@nodepool-builder/gearman-node';
-import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
+import { checksumsOf } from '@nodepool-builder/image-builder/internal';
 import type { BuilderProcess } from '../../fixtures/builder-process.ts';
 import { startGearmand } from '../../fixtures/gearmand.ts';
 import { type Benchmark, type BenchmarkContext, type Measurement, unlessAborted } from '../benchmark.ts';

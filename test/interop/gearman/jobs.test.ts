@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { Client, WorkFailError, type WorkerJob } from '@nodepool-builder/gearman-node';
+import { Client, type WorkerJob, WorkFailError } from '@nodepool-builder/gearman-node';
 import { held, SERVERS } from './site.ts';
 
 for (const [server, start] of Object.entries(SERVERS)) {

@@ -21,12 +21,15 @@ export interface CloudImage<Native = unknown> extends ImageCandidate {
 }
 
 /** Members of a {@link CloudImage} that are not derived from others. */
-type Described<Native> = Pick<CloudImage<Native>, 'externalId' | 'isComplete' | 'properties' | 'createdAt'> &
+export type DescribedImage<Native> = Pick<
+  CloudImage<Native>,
+  'externalId' | 'isComplete' | 'properties' | 'createdAt'
+> &
   (undefined extends Native ? unknown : Pick<CloudImage<Native>, 'native'>);
 
 /** Describes an image. Missing members are derived from the tags in its properties, or from other members. */
 export function cloudImage<Native>(
-  image: Described<Native> & Partial<CloudImage<Native>>,
+  image: DescribedImage<Native> & Partial<CloudImage<Native>>,
 ): CloudImage<Native> {
   const { properties, isComplete, isOwn = true } = image;
   const { status = isComplete ? 'complete' : 'incomplete' } = image;

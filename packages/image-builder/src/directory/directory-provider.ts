@@ -20,9 +20,9 @@ import type {
 import { downloadImage } from './download-image.ts';
 import { LatestLinks } from './latest-links.ts';
 import {
+  type DirectoryEntry,
   type DirectoryManifest,
   describeManifest,
-  type Entry,
   foreignImage,
   MANIFEST,
   manifestPath,
@@ -69,7 +69,7 @@ export interface DirectoryProviderOptions {
  * A file is copied to a hidden name that names its upload, and flushed. Then it gets its manifest, and then its name,
  * so that after a crash no image has its name without a manifest. Files without our manifest are never touched.
  */
-export class DirectoryProvider extends CloudImages<CloudEntry, Entry | undefined> {
+export class DirectoryProvider extends CloudImages<CloudEntry, DirectoryEntry | undefined> {
   readonly #directory: string;
   readonly #logger: DirectoryProviderOptions['logger'];
   readonly #latest: LatestLinks;
@@ -83,12 +83,14 @@ export class DirectoryProvider extends CloudImages<CloudEntry, Entry | undefined
     this.#latest = new LatestLinks(directory, (message) => this.#warn(message));
   }
 
-  protected async listImages(): Promise<readonly CloudImage<Entry>[]> {
+  protected async listImages(): Promise<readonly CloudImage<DirectoryEntry>[]> {
     const entries = await this.#run('list of images', () => readEntries(this.#directory));
     return entries.map((entry) => describeManifest(this.name, entry));
   }
 
-  protected override async getImage(externalId: string): Promise<CloudImage<Entry | undefined> | undefined> {
+  protected override async getImage(
+    externalId: string,
+  ): Promise<CloudImage<DirectoryEntry | undefined> | undefined> {
     const target = this.#target(externalId);
     return await this.#run(`query of ${externalId}`, async () => {
       const manifest = await readManifest(target);
@@ -130,7 +132,7 @@ export class DirectoryProvider extends CloudImages<CloudEntry, Entry | undefined
     });
   }
 
-  protected async removeImage({ externalId, native }: CloudImage<Entry | undefined>): Promise<void> {
+  protected async removeImage({ externalId, native }: CloudImage<DirectoryEntry | undefined>): Promise<void> {
     await this.#run(`deletion of ${externalId}`, async () => {
       if (native !== undefined) await this.#remove(externalId, native.manifest);
       await syncToDisk(this.#directory);

@@ -4,7 +4,7 @@ import { type DatedImage, newestBuildFirst } from '../build-order.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
 import { Mutex } from '../repository/mutex.ts';
 import { unlessMissing } from '../system-error.ts';
-import { type Entry, readWholeImages } from './manifest.ts';
+import { type DirectoryEntry, readWholeImages } from './manifest.ts';
 import { partialPath, stateOf } from './partial-file.ts';
 import { refuseExisting } from './place-image.ts';
 
@@ -68,7 +68,7 @@ export class LatestLinks {
     }
   }
 
-  #newestFirst(images: readonly Entry[]): readonly Entry[] {
+  #newestFirst(images: readonly DirectoryEntry[]): readonly DirectoryEntry[] {
     const now = Date.now();
     for (const { externalId, manifest } of images) {
       if (!(Date.parse(manifest.built) > now) || this.#warned.has(externalId)) continue;
@@ -88,6 +88,6 @@ async function isOurs(path: string): Promise<boolean> {
   return state.isSymbolicLink() && !((await unlessMissing(readlink(path))) ?? '').includes('/');
 }
 
-function describe({ manifest }: Entry): DatedImage {
+function describe({ manifest }: DirectoryEntry): DatedImage {
   return { imageId: manifest['image-id'], builtAt: Date.parse(manifest.built) || undefined };
 }

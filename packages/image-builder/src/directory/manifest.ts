@@ -60,7 +60,7 @@ export async function readManifest(imagePath: string): Promise<DirectoryManifest
 }
 
 /** A manifest and its image. */
-export interface Entry {
+export interface DirectoryEntry {
   readonly externalId: string;
   readonly manifest: DirectoryManifest;
   /**
@@ -70,8 +70,8 @@ export interface Entry {
 }
 
 /** All manifests of ours in a directory. */
-export async function readEntries(directory: string): Promise<readonly Entry[]> {
-  const found: Entry[] = [];
+export async function readEntries(directory: string): Promise<readonly DirectoryEntry[]> {
+  const found: DirectoryEntry[] = [];
   for (const name of await readdir(directory)) {
     if (!name.endsWith(EXTENSION)) continue;
     const externalId = name.slice(0, -EXTENSION.length);
@@ -86,12 +86,12 @@ export async function readEntries(directory: string): Promise<readonly Entry[]> 
 }
 
 /** Complete images of ours. */
-export async function readWholeImages(directory: string): Promise<readonly Entry[]> {
+export async function readWholeImages(directory: string): Promise<readonly DirectoryEntry[]> {
   return (await readEntries(directory)).filter(({ isWhole }) => isWhole);
 }
 
 /** Describes an image as clouds do. Its name is that of its file; its times are those of its manifest. */
-export function describeManifest(provider: string, entry: Entry): CloudImage<Entry> {
+export function describeManifest(provider: string, entry: DirectoryEntry): CloudImage<DirectoryEntry> {
   const { externalId, manifest, isWhole } = entry;
   const { metadata = {}, format, size, md5, sha256 } = manifest;
   return cloudImage({

@@ -7,11 +7,12 @@ import { checkServerIdentity, createSecureContext, getCACertificates, type Secur
 import { Agent, type AgentConnectOpts } from 'agent-base';
 import { HttpProxyAgent } from 'http-proxy-agent';
 import { HttpsProxyAgent } from 'https-proxy-agent';
-import { HttpSettingsError, proxyFor, type Variables } from './proxy-choice.ts';
+import type { Environment } from '../process/inherited-environment.ts';
+import { HttpSettingsError, proxyFor } from './proxy-choice.ts';
 
 /** Settings of an {@link HttpAgent}. */
 export interface HttpAgentOptions {
-  /** PEM certificates of authorities. Default: {@link bundledAuthorities}, else Node's. */
+  /** PEM certificates of authorities. Default: those of `REQUESTS_CA_BUNDLE` or `CURL_CA_BUNDLE`, else Node's. */
   readonly ca?: string | Buffer | undefined;
   /** PEM certificates of authorities in addition to the default. */
   readonly furtherCa?: string | undefined;
@@ -28,19 +29,19 @@ export interface HttpAgentOptions {
   /** Maximum number of direct connections to one host. Default: no limit. */
   readonly maxSockets?: number;
   /** Environment variables. Default: the environment of this process. */
-  readonly environment?: Variables;
+  readonly environment?: Environment;
 }
 
 /** Timeout of a connection through a proxy, in milliseconds. */
 const PROXY_TIMEOUT = 60_000;
 
 /**
- * The agent of all HTTP clients, for http and https. It connects through the proxy that {@link proxyFor} chooses, and
- * trusts the authorities of the environment.
+ * The agent of all HTTP clients, for http and https. It connects through the proxy of the environment, and trusts
+ * the authorities of the environment.
  */
 export class HttpAgent extends Agent {
   readonly #options: HttpAgentOptions;
-  readonly #environment: Variables;
+  readonly #environment: Environment;
   #context: SecureContext | undefined;
   #direct: DirectAgent | undefined;
   #directTls: DirectTlsAgent | undefined;
@@ -179,7 +180,7 @@ const HASHED = /^[\da-f]{8}\.\d+$/;
  * @returns undefined without such a variable, so that Node's authorities count
  * @throws HttpSettingsError
  */
-function bundledAuthorities(environment: Variables): readonly string[] | undefined {
+function bundledAuthorities(environment: Environment): readonly string[] | undefined {
   const name = BUNDLES.find((each) => environment[each]);
   if (name === undefined) return undefined;
   try {

@@ -31,7 +31,8 @@ export interface ListPage<T> {
   readonly next?: string | null | undefined;
 }
 
-type PageRequest<T> = (marker: string | undefined, size: number | undefined) => Promise<ListPage<T>>;
+/** Requests the page with a marker, undefined for the first page, and the given number of entries. */
+export type PageRequest<T> = (marker: string | undefined, size: number | undefined) => Promise<ListPage<T>>;
 
 export interface ListOptions {
   /** Subject of errors: `provider store: ListObjectsV2`. */
@@ -122,7 +123,12 @@ async function requestPage<T>(
   }
 }
 
-/** Lists all entries, like {@link listPages}. */
+/**
+ * Lists all entries, page by page. A repeated marker or an exceeded limit ends the list with an error, whatever the
+ * server does.
+ *
+ * @throws CloudError `endless-list`, or the error of a request
+ */
 export async function listAll<T>(options: ListOptions, request: PageRequest<T>): Promise<T[]> {
   const found: T[] = [];
   for await (const page of listPages(options, request)) for (const entry of page) found.push(entry);

@@ -1,7 +1,5 @@
 import { BlockList, isIP } from 'node:net';
-
-/** Environment variables. */
-export type Variables = Readonly<Record<string, string | undefined>>;
+import type { Environment } from '../process/inherited-environment.ts';
 
 /** A request cannot be sent, or a proxy rejects it, until a setting is corrected. No message contains a secret. */
 export class HttpSettingsError extends Error {
@@ -23,7 +21,7 @@ export interface Destination {
  * @returns undefined for a direct connection
  * @throws HttpSettingsError
  */
-export function proxyFor(destination: Destination, environment: Variables): URL | undefined {
+export function proxyFor(destination: Destination, environment: Environment): URL | undefined {
   const found = [destination.isTls ? 'https_proxy' : 'http_proxy', 'all_proxy'].find((name) =>
     variable(environment, name),
   );
@@ -34,7 +32,7 @@ export function proxyFor(destination: Destination, environment: Variables): URL 
 }
 
 /** Returns the value of a variable. The spelling in lower case counts, even if it is empty. */
-function variable(environment: Variables, name: string): string | undefined {
+function variable(environment: Environment, name: string): string | undefined {
   return environment[name] ?? environment[name.toUpperCase()];
 }
 

@@ -41,7 +41,7 @@ export interface RetryOptions {
   readonly mayRetry?: (error: unknown) => boolean;
   /** Called before each delay. */
   readonly onRetry?: (retry: Retry) => void;
-  /** Called when the {@link RetryBudget} forbids a further attempt. */
+  /** Called when the retries of the operation have taken too long for a further attempt. */
   readonly onBudgetSpent?: (attempt: number) => void;
 }
 
@@ -91,7 +91,7 @@ export function reportRetry(retry: Retry | undefined): void {
   LISTENER.getStore()?.(retry);
 }
 
-/** Retries with exponential back-off, jitter and `Retry-After`, within the {@link RetryBudget} of the operation. */
+/** Retries with exponential back-off, jitter and `Retry-After`, within the time that the operation has for retries. */
 export class RetryPolicy {
   readonly limits: RetryLimits;
   readonly #clock: Clock;

@@ -19,8 +19,8 @@ export interface LatestImage {
 /**
  * Finds the most recent image that matches a filter. Candidates that the provider has not filtered are allowed.
  *
- * If all candidates have a build time, {@link byBuild} decides, because a copy or a second upload does not make an
- * image newer. Otherwise the creation time in the provider decides, then the build time, then the greater id.
+ * If all candidates have a build time, it decides, then the greater id, because a copy or a second upload does not make
+ * an image newer. Otherwise the creation time in the provider decides, then the build time, then the greater id.
  *
  * @param now milliseconds since 1970
  */

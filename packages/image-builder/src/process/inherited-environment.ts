@@ -1,3 +1,4 @@
+/** Variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Variables that name a directory for temporary files. mktemp and most programs prefer the first. */

@@ -4,7 +4,7 @@ import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { mountTmpfs, temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
-import { checkDirectory, checkImagesDirectory, checkFreeSpace } from '../../src/diagnosis/check-directory.ts';
+import { checkDirectory, checkFreeSpace, checkImagesDirectory } from '../../src/diagnosis/check-directory.ts';
 import type { CheckResult } from '../../src/diagnosis/check-result.ts';
 import { ImageRepository } from '../../src/repository.ts';
 

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { type Client, GearmanError, JobExceptionError } from '@nodepool-builder/gearman-node';
-import { MAX_TIMER_DELAY } from '@nodepool-builder/image-builder/module-kit';
+import { MAX_TIMER_DELAY } from '@nodepool-builder/image-builder/internal';
 import { GEARADMIN, withReason } from '../protocol/job-failure.ts';
 import { CancelRequest, operatorCancellation } from './cancellation.ts';
 

@@ -1,4 +1,4 @@
-import { parseImportedImageId } from '@nodepool-builder/image-builder/module-kit';
+import { parseImportedImageId } from '@nodepool-builder/image-builder/internal';
 import type { ManagerConfiguration } from '../configuration.ts';
 import type { Build, ManagerState, Upload } from '../records.ts';
 

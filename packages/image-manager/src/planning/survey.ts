@@ -1,4 +1,4 @@
-import { type DatedImage, newestBuildFirst } from '@nodepool-builder/image-builder/module-kit';
+import { type DatedImage, newestBuildFirst } from '@nodepool-builder/image-builder/internal';
 import type {
   ManagedDiskImage,
   ManagedProvider,

@@ -1,5 +1,5 @@
 import type { SettingsOf } from '@nodepool-builder/image-builder';
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 
 const ARGUMENT = {
   type: 'object',

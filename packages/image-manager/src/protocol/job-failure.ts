@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { GearmanError, JobExceptionError, JobFailedError } from '@nodepool-builder/gearman-node';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 
 const TEXT = { type: 'string' } as const;
 

@@ -1,4 +1,4 @@
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 
 /** Keys of a result that only our own clients request. */
 interface FurtherResults {

@@ -2,7 +2,7 @@ import { access, constants, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { attempt, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
+import { attempt, unlessMissing } from '@nodepool-builder/image-builder/internal';
 import { checkVersion } from './tables.ts';
 
 /** Subject of the results. */

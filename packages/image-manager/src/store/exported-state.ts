@@ -1,8 +1,6 @@
-import {
-  JsonReader,
-  parseImportedImageId,
-  type SettingsSchema,
-} from '@nodepool-builder/image-builder/module-kit';
+import type { SettingsSchema } from '@nodepool-builder/image-builder';
+import { parseImportedImageId } from '@nodepool-builder/image-builder/internal';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { checkDocument, type ImageDocument } from '../documents.ts';
 import { errorMessage, StoreError } from '../errors.ts';
 import { buildKeyOf, isOwn, OWNER } from '../ownership.ts';

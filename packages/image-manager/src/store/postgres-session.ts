@@ -1,5 +1,5 @@
 import { Socket } from 'node:net';
-import { Mutex } from '@nodepool-builder/image-builder/module-kit';
+import { Mutex } from '@nodepool-builder/image-builder/internal';
 import { Client } from 'pg';
 import type { StoreError } from '../errors.ts';
 import type { Query, Row, Session } from './database.ts';

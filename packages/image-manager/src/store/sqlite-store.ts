@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { Mutex } from '@nodepool-builder/image-builder/module-kit';
+import { Mutex } from '@nodepool-builder/image-builder/internal';
 import type { StoreError } from '../errors.ts';
 import type { Database, Query, Session } from './database.ts';
 import {

@@ -1,5 +1,5 @@
-import type { ObjectSchema } from '@nodepool-builder/image-builder';
-import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { ObjectSchema, SettingsSchema } from '@nodepool-builder/image-builder';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { errorMessage, StoreError } from '../errors.ts';
 import { OWNER } from '../ownership.ts';
 import {

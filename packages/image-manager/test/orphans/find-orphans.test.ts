@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ProviderImage } from '@nodepool-builder/image-builder';
-import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
+import { importedImageId } from '@nodepool-builder/image-builder/internal';
 import type { Build, Upload } from '@nodepool-builder/image-manager';
 import { compareUploads, findUnrecordedImages } from '../../src/orphans/find-orphans.ts';
 import { build, upload } from '../store/records.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
+import { importedImageId } from '@nodepool-builder/image-builder/internal';
 import type { Build } from '@nodepool-builder/image-manager';
 import { buildsToAdopt } from '../../src/planning/corrections.ts';
 import { imageId, NOW, Situation } from './situation.ts';

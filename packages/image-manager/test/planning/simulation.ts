@@ -1,4 +1,4 @@
-import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
+import { importedImageId } from '@nodepool-builder/image-builder/internal';
 import {
   type Build,
   type ManagedDiskImage,

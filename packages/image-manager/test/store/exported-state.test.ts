@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
-import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
+import { importedImageId } from '@nodepool-builder/image-builder/internal';
 import { type Postgresql, startPostgresql } from '../../../../test/fixtures/postgresql.ts';
 import {
   type ExportedState,

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { AttestationDocument, ImageFormat } from '@nodepool-builder/image-builder';
-import { MAX_ATTESTATION_SIZE, readAttestation } from '@nodepool-builder/image-builder/module-kit';
+import { MAX_ATTESTATION_SIZE, readAttestation } from '@nodepool-builder/image-builder/internal';
 import { readAttestations } from '@nodepool-builder/provenance';
 
 /** File name of the attestation of a build. */

@@ -4,12 +4,9 @@ import {
   type ImageFile,
   type ImageFormat,
   type OperationOptions,
-} from '@nodepool-builder/image-builder';
-import {
-  checksumsOf,
-  conversionSource,
   type RequiredAttestation,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder';
+import { checksumsOf, conversionSource } from '@nodepool-builder/image-builder/internal';
 import {
   buildFactsOf,
   checkGate,

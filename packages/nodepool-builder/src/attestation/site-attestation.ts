@@ -1,13 +1,13 @@
 import { hostname } from 'node:os';
-import { ImageError, type Logger, type OperationOptions } from '@nodepool-builder/image-builder';
 import {
   type AttestationGate,
-  createMask,
   type GatedFile,
-  hiddenTexts,
-  isPublicVariable,
+  ImageError,
+  type Logger,
+  type OperationOptions,
   type RequiredAttestation,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder';
+import { createMask, hiddenTexts, isPublicVariable } from '@nodepool-builder/image-builder/internal';
 import { openSigner, SiteAttester, type TrustedKey } from '@nodepool-builder/provenance';
 import { isSigning, signerSettings } from '../configuration/attestation.ts';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';

@@ -1,6 +1,6 @@
 import { createPublicKey } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { RequiredAttestation } from '@nodepool-builder/image-builder/module-kit';
+import type { RequiredAttestation } from '@nodepool-builder/image-builder';
 import { openSigner, readTrustedKeys, type TrustedKey } from '@nodepool-builder/provenance';
 import { type AttestationSettings, trustedKeyFiles } from '../configuration/attestation.ts';
 

@@ -8,7 +8,7 @@ import type {
   ImageRepository,
   UploadResult,
 } from '@nodepool-builder/image-builder';
-import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
+import { checksumsOf } from '@nodepool-builder/image-builder/internal';
 import { buildDigestOf, readAttestations, type SiteAttester } from '@nodepool-builder/provenance';
 import type { ProviderConfiguration } from '../configuration/configuration.ts';
 import { errorMessage } from '../terms/command-error.ts';

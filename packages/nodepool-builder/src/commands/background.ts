@@ -7,7 +7,7 @@ import {
   limitMode,
   makeStateDirectory,
   STATE_FILE,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
 import { CommandError } from '../terms/command-error.ts';
 import type { ExitReason } from '../terms/exit-codes.ts';
 import { BACKGROUND_LOG, BACKGROUND_OPTION } from './serve-options.ts';

@@ -13,7 +13,7 @@ import {
   formatRow,
   inheritedEnvironment,
   makeDirectory,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { SiteAttestation } from '../attestation/site-attestation.ts';
 import { loadConfiguration } from '../configuration/load.ts';

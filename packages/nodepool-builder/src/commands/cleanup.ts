@@ -6,7 +6,7 @@ import {
   type OperationOptions,
   type PartialUpload,
 } from '@nodepool-builder/image-builder';
-import { parseDuration } from '@nodepool-builder/image-builder/module-kit';
+import { parseDuration } from '@nodepool-builder/image-builder/internal';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Modules } from '../configuration/modules.ts';
 import {

@@ -6,7 +6,7 @@ import {
   isConvertible,
   syncToDisk,
   unlessMissing,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
 import { type Command, Option } from 'commander';
 import type { Modules } from '../configuration/modules.ts';
 import { CommandError, type JsonOptions, printResult, usageError } from '../terms/command-error.ts';

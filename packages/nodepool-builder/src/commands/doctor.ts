@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
-import type { SettingsOf } from '@nodepool-builder/image-builder';
-import { type CheckArea, hiddenTexts } from '@nodepool-builder/image-builder/module-kit';
+import type { CheckArea, SettingsOf } from '@nodepool-builder/image-builder';
+import { hiddenTexts } from '@nodepool-builder/image-builder/internal';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type LoadedConfiguration, loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../configuration/modules.ts';

@@ -1,15 +1,14 @@
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
-import { FORMAT_NAMES, type ProviderImage } from '@nodepool-builder/image-builder';
+import { FORMAT_NAMES, type Manifest, type ProviderImage } from '@nodepool-builder/image-builder';
 import {
   DamagedRecordError,
   IMAGE_MANIFEST,
   imageFileName,
   imageIdError,
   Layout,
-  type Manifest,
   readAttestation,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
 import type { Build, Upload } from '@nodepool-builder/image-manager';
 import {
   type ChainLink,

@@ -2,7 +2,7 @@ import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Checksums, ImageProvider } from '@nodepool-builder/image-builder';
-import { checksumsOf, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
+import { checksumsOf, unlessMissing } from '@nodepool-builder/image-builder/internal';
 import type { ChainLink, LocalFile } from '@nodepool-builder/provenance';
 import { CommandError, errorMessage, failing, usageError } from '../terms/command-error.ts';
 import type { WithProgress } from './progress.ts';

@@ -13,7 +13,7 @@ import {
   formatOfExtension,
   formatRow,
   writeDurably,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
 import { CommandError, failing, usageError } from '../terms/command-error.ts';
 import { COUNT, TEXT } from '../terms/record-schema.ts';
 import type { WithProgress } from './progress.ts';

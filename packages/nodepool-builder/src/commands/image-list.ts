@@ -1,5 +1,5 @@
 import { type Image, ImageError, readImages, type SettingsOf } from '@nodepool-builder/image-builder';
-import { formatBytes } from '@nodepool-builder/image-builder/module-kit';
+import { formatBytes } from '@nodepool-builder/image-builder/internal';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { jobServers } from '../configuration/gearman-server.ts';

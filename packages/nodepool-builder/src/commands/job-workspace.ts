@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ImageError, ImageRepository } from '@nodepool-builder/image-builder';
-import { unlessMissing } from '@nodepool-builder/image-builder/module-kit';
+import { unlessMissing } from '@nodepool-builder/image-builder/internal';
 import { recordedProviders } from '@nodepool-builder/on-instance';
 import type { Configuration } from '../configuration/configuration.ts';
 import { builderIdentity } from '../daemon/builder-identity.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
-import type * as ModuleKit from '@nodepool-builder/image-builder/module-kit';
+import type * as Internal from '@nodepool-builder/image-builder/internal';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { functionName } from '../protocol/functions.ts';
@@ -28,8 +28,8 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
     run: async ({ servers }, options: { imageId?: string }, name) => {
       const imageId = options.imageId ?? newImageId(name, new Date());
       if (options.imageId !== undefined) {
-        const kit: typeof ModuleKit = await import('@nodepool-builder/image-builder/module-kit');
-        kit.checkImageId(imageId);
+        const internal: typeof Internal = await import('@nodepool-builder/image-builder/internal');
+        internal.checkImageId(imageId);
       }
       await followJob(await servers(), functionName('image-build', name), { 'image-id': imageId });
       console.log(imageId);
@@ -93,7 +93,7 @@ async function followJob(
 }
 
 async function externalIdIn(uploadResult: string): Promise<string> {
-  const { JsonReader } = await import('@nodepool-builder/image-builder/module-kit');
+  const { JsonReader } = await import('@nodepool-builder/image-builder/plugin');
   const reader = new JsonReader({
     type: 'object',
     required: ['external-id'],

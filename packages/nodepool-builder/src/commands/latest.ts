@@ -1,5 +1,5 @@
 import type { ImageCandidate, ImageProvider } from '@nodepool-builder/image-builder';
-import { filterEntry } from '@nodepool-builder/image-builder/module-kit';
+import { filterEntry } from '@nodepool-builder/image-builder/internal';
 import { type Command, Option } from 'commander';
 import type { CloudImageConfiguration, ProviderConfiguration } from '../configuration/configuration.ts';
 import type { Modules } from '../configuration/modules.ts';

@@ -1,4 +1,4 @@
-import { writeDurably } from '@nodepool-builder/image-builder/module-kit';
+import { writeDurably } from '@nodepool-builder/image-builder/internal';
 import { exportDocuments, exportState, importState } from '@nodepool-builder/image-manager';
 import { withOpenStore, withStore } from '../site/state-view.ts';
 import { CommandError, failing } from '../terms/command-error.ts';

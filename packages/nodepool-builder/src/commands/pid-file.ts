@@ -3,7 +3,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError } from '@nodepool-builder/image-builder';
-import { errnoOf, openOwnFile, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
+import { errnoOf, openOwnFile, unlessMissing } from '@nodepool-builder/image-builder/internal';
 import { CommandError, failing } from '../terms/command-error.ts';
 
 /** Mode of the file, independent of the umask. */

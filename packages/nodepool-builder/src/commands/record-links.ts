@@ -1,4 +1,4 @@
-import { formatRow, isImageFormat } from '@nodepool-builder/image-builder/module-kit';
+import { formatRow, isImageFormat } from '@nodepool-builder/image-builder/internal';
 import {
   buildFactsOf,
   type ChainReport,

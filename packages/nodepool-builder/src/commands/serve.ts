@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import { formatAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
-import { formatBytes } from '@nodepool-builder/image-builder/module-kit';
+import { formatBytes } from '@nodepool-builder/image-builder/internal';
 import { closeAll } from '../daemon/close-all.ts';
 import {
   type ManagerService,

@@ -6,14 +6,10 @@ import {
   type ImageFormat,
   type ImageProvider,
   type ProviderImage,
+  type RequiredAttestation,
   type SettingsOf,
 } from '@nodepool-builder/image-builder';
-import {
-  checksumsOf,
-  imageIdError,
-  isConvertible,
-  type RequiredAttestation,
-} from '@nodepool-builder/image-builder/module-kit';
+import { checksumsOf, imageIdError, isConvertible } from '@nodepool-builder/image-builder/internal';
 import { readAttestations } from '@nodepool-builder/provenance';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { SiteAttestation } from '../attestation/site-attestation.ts';

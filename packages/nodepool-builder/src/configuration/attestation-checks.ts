@@ -1,6 +1,5 @@
 import { stat } from 'node:fs/promises';
-import type { Diagnostic } from '@nodepool-builder/image-builder';
-import type { RequiredAttestation } from '@nodepool-builder/image-builder/module-kit';
+import type { Diagnostic, RequiredAttestation } from '@nodepool-builder/image-builder';
 import { openSigner, readTrustedKeys } from '@nodepool-builder/provenance';
 import { type AttestationSettings, isSigning, signerSettings, standardKeys } from './attestation.ts';
 import type { ConfigurationParts } from './parts.ts';

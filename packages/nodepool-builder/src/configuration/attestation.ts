@@ -1,9 +1,5 @@
-import type { SettingsOf } from '@nodepool-builder/image-builder';
-import {
-  REQUIRE_ATTESTATION,
-  type RequiredAttestation,
-  type SettingsSchema,
-} from '@nodepool-builder/image-builder/module-kit';
+import type { RequiredAttestation, SettingsOf, SettingsSchema } from '@nodepool-builder/image-builder';
+import { REQUIRE_ATTESTATION } from '@nodepool-builder/image-builder/internal';
 import { TEXT } from '../yaml/schema-node.ts';
 
 const FILE = { ...TEXT, format: 'path' } as const;

@@ -1,5 +1,9 @@
-import { ImageError, type ProviderModule, parseImageFilter } from '@nodepool-builder/image-builder';
-import type { FilterEntry } from '@nodepool-builder/image-builder/module-kit';
+import {
+  type FilterEntry,
+  ImageError,
+  type ProviderModule,
+  parseImageFilter,
+} from '@nodepool-builder/image-builder';
 import { lastOfEachName, toText } from '../yaml/values.ts';
 import type { CloudImageConfiguration } from './configuration.ts';
 import { type CloudImageSource, LAUNCHER_KEYS, type ProviderSource } from './provider-schema.ts';

@@ -1,11 +1,11 @@
 import type {
   DiskImage,
+  FilterEntry,
   ImageFormat,
   ObjectSchema,
   ProviderModule,
   SettingsOf,
 } from '@nodepool-builder/image-builder';
-import type { FilterEntry } from '@nodepool-builder/image-builder/module-kit';
 import type { GearmanServer } from './gearman-server.ts';
 import type { ManagerSettings } from './manager.ts';
 import type { NotificationSettings } from './notification.ts';

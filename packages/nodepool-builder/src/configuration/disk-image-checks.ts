@@ -1,5 +1,5 @@
 import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
-import { imageIdError, variableError } from '@nodepool-builder/image-builder/module-kit';
+import { imageIdError, variableError } from '@nodepool-builder/image-builder/internal';
 import { escapePointer } from '../yaml/diagnostic.ts';
 import { wordsOf } from '../yaml/values.ts';
 import { isMapping } from '../yaml/yaml-document.ts';

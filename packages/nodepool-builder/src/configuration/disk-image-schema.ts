@@ -4,8 +4,9 @@ import {
   FORMAT_NAMES,
   type ObjectSchema,
   type SettingsOf,
+  type SettingsSchema,
 } from '@nodepool-builder/image-builder';
-import { BUILD_TIMEOUT, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import { BUILD_TIMEOUT } from '@nodepool-builder/image-builder/internal';
 import { NAME, TEXT } from '../yaml/schema-node.ts';
 import { laterKeys } from './later-nodepool.ts';
 import { DEFAULT_BUILDER, type Modules } from './modules.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ImageFormat } from '@nodepool-builder/image-builder';
-import { BUILD_TIMEOUT } from '@nodepool-builder/image-builder/module-kit';
+import { BUILD_TIMEOUT } from '@nodepool-builder/image-builder/internal';
 import { toText } from '../yaml/values.ts';
 import { isMapping } from '../yaml/yaml-document.ts';
 import type { DiskImageConfiguration, GeneralSettings, ProviderConfiguration } from './configuration.ts';

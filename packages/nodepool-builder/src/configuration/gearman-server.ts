@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { ConnectionOptions } from 'node:tls';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
-import type { Diagnostic, SettingsOf } from '@nodepool-builder/image-builder';
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { Diagnostic, SettingsOf, SettingsSchema } from '@nodepool-builder/image-builder';
 import { TEXT } from '../yaml/schema-node.ts';
 import { isMapping } from '../yaml/yaml-document.ts';
 

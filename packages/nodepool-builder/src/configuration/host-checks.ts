@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { access, constants, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
-import { foreignPart, INSTALLATIONS } from '@nodepool-builder/image-builder/module-kit';
+import { foreignPart, INSTALLATIONS } from '@nodepool-builder/image-builder/internal';
 import { wordsOf } from '../yaml/values.ts';
 import { isMapping } from '../yaml/yaml-document.ts';
 import type { DiskImageEntry } from './disk-images.ts';

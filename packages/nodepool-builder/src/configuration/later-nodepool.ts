@@ -1,5 +1,4 @@
-import type { Diagnostic } from '@nodepool-builder/image-builder';
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { Diagnostic, SettingsSchema } from '@nodepool-builder/image-builder';
 import { ELSEWHERE, elsewhere } from '../yaml/schema-node.ts';
 import { isMapping } from '../yaml/yaml-document.ts';
 

@@ -1,4 +1,4 @@
-import { BUILD_TIMEOUT } from '@nodepool-builder/image-builder/module-kit';
+import { BUILD_TIMEOUT } from '@nodepool-builder/image-builder/internal';
 import type { ManagerConfiguration } from '@nodepool-builder/image-manager';
 import type { Configuration } from './configuration.ts';
 

@@ -1,6 +1,10 @@
 import { join } from 'node:path';
-import type { Diagnostic, SettingsContext, SettingsOf } from '@nodepool-builder/image-builder';
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type {
+  Diagnostic,
+  SettingsContext,
+  SettingsOf,
+  SettingsSchema,
+} from '@nodepool-builder/image-builder';
 import { TEXT } from '../yaml/schema-node.ts';
 
 /** Settings of `nodepool-builder manage`. */

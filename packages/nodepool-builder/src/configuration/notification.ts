@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Diagnostic, SettingsOf } from '@nodepool-builder/image-builder';
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { Diagnostic, SettingsOf, SettingsSchema } from '@nodepool-builder/image-builder';
 import { TEXT } from '../yaml/schema-node.ts';
 
 /** Kinds of events that a receiver can select. */

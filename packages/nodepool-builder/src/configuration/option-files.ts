@@ -1,6 +1,5 @@
 import type { AccessRight, AccessRules } from '@nodepool-builder/gearman-node';
-import type { SettingsOf } from '@nodepool-builder/image-builder';
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { SettingsOf, SettingsSchema } from '@nodepool-builder/image-builder';
 import { ConfigurationError } from '../yaml/diagnostic.ts';
 import { checkSchema } from '../yaml/schema-diagnostics.ts';
 import {

@@ -1,6 +1,6 @@
 import { dirname, resolve } from 'node:path';
 import type { SettingsContext, SettingsOf } from '@nodepool-builder/image-builder';
-import { readSettings } from '@nodepool-builder/image-builder/module-kit';
+import { readSettings } from '@nodepool-builder/image-builder/internal';
 import { ownSettings } from '../yaml/values.ts';
 import type { YamlDocument } from '../yaml/yaml-document.ts';
 import { cloudImagesOf } from './cloud-images.ts';

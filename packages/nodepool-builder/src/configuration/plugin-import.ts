@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { foreignPart } from '@nodepool-builder/image-builder/module-kit';
+import { foreignPart } from '@nodepool-builder/image-builder/internal';
 import { ModuleError } from '../terms/module-error.ts';
 
 /**
@@ -99,7 +99,9 @@ function hookResolution(): void {
         checkedModules.add(found.url);
         return found;
       } catch (error) {
-        throw plugin !== undefined && isMissing(error) ? new MissingPackageError(name, { cause: error }) : error;
+        throw plugin !== undefined && isMissing(error)
+          ? new MissingPackageError(name, { cause: error })
+          : error;
       }
     },
   });

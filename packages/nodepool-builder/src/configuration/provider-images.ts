@@ -1,5 +1,4 @@
-import type { Diagnostic } from '@nodepool-builder/image-builder';
-import type { ProviderImages } from '@nodepool-builder/image-builder/module-kit';
+import type { Diagnostic, ProviderImages } from '@nodepool-builder/image-builder';
 import { lastOfEachName, toText } from '../yaml/values.ts';
 import type { DiskImageSource } from './disk-image-schema.ts';
 import { type DiskImageEntry, diskImageEntries } from './disk-images.ts';

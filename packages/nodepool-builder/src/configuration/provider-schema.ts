@@ -5,8 +5,9 @@ import {
   type ObjectSchema,
   type ProviderModule,
   type SettingsOf,
+  type SettingsSchema,
 } from '@nodepool-builder/image-builder';
-import { IMAGE_FILTERS, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_FILTERS } from '@nodepool-builder/image-builder/internal';
 import { ModuleError } from '../terms/module-error.ts';
 import { elsewhere, NAME, TEXT } from '../yaml/schema-node.ts';
 import { REQUIRED_FOR_PROVIDER } from './attestation.ts';

@@ -1,5 +1,4 @@
-import type { SettingsOf } from '@nodepool-builder/image-builder';
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { SettingsOf, SettingsSchema } from '@nodepool-builder/image-builder';
 import { elsewhere, TEXT } from '../yaml/schema-node.ts';
 import { ATTESTATION, REQUIRED_FOR_ALL } from './attestation.ts';
 import { type DiskImageSource, diskImageSchema, sectionSchemas } from './disk-image-schema.ts';

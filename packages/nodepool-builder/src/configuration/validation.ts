@@ -1,9 +1,10 @@
-import type { Diagnostic, SettingsOf } from '@nodepool-builder/image-builder';
-import {
-  type ImageValidation,
-  readSettings,
-  type SettingsSchema,
-} from '@nodepool-builder/image-builder/module-kit';
+import type {
+  Diagnostic,
+  ImageValidation,
+  SettingsOf,
+  SettingsSchema,
+} from '@nodepool-builder/image-builder';
+import { readSettings } from '@nodepool-builder/image-builder/internal';
 import { wordsOf } from '../yaml/values.ts';
 
 /** `validate` of a disk image. */

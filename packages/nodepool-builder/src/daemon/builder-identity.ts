@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { unlessMissing, writeDurably } from '@nodepool-builder/image-builder/module-kit';
+import { unlessMissing, writeDurably } from '@nodepool-builder/image-builder/internal';
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
 

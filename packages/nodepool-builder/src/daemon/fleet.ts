@@ -1,6 +1,5 @@
 import { Client, GearmanError, type ServerAddress } from '@nodepool-builder/gearman-node';
-import type { Logger } from '@nodepool-builder/image-builder';
-import type { BuildRequest } from '@nodepool-builder/image-builder/module-kit';
+import type { BuildRequest, Logger } from '@nodepool-builder/image-builder';
 import { withReason } from '@nodepool-builder/image-manager/protocol';
 import { functionName } from '../protocol/functions.ts';
 import { askServers } from '../site/ask-servers.ts';

@@ -11,7 +11,7 @@ import {
   UNTRICKED,
   uploadLogName,
   visible,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
 import { subjectOf } from '../protocol/functions.ts';
 import { decodeLogRequest, encodeLogPart } from '../protocol/log-part.ts';
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { formatAddress, type JobHandler, type ServerAddress, Worker } from '@nodepool-builder/gearman-node';
 import type { BaseImageBuilder, ImageRepository, Logger } from '@nodepool-builder/image-builder';
-import { inSlices } from '@nodepool-builder/image-builder/module-kit';
+import { inSlices } from '@nodepool-builder/image-builder/internal';
 import { cancelFunction } from '@nodepool-builder/image-manager/protocol';
 import type { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Configuration } from '../configuration/configuration.ts';

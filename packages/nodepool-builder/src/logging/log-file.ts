@@ -10,7 +10,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { Writable } from 'node:stream';
-import { foreignPart, UNTRICKED } from '@nodepool-builder/image-builder/module-kit';
+import { foreignPart, UNTRICKED } from '@nodepool-builder/image-builder/internal';
 import { ConfigurationError } from '../yaml/diagnostic.ts';
 import { type Rotation, sizeRotation, timeRotation } from './log-rotation.ts';
 import type { LogFileTarget, LogTarget } from './log-settings.ts';

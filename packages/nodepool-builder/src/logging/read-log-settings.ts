@@ -1,6 +1,6 @@
 import { dirname, resolve } from 'node:path';
-import type { SettingsOf } from '@nodepool-builder/image-builder';
-import { readSettings, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { SettingsOf, SettingsSchema } from '@nodepool-builder/image-builder';
+import { readSettings } from '@nodepool-builder/image-builder/internal';
 import { isJournal } from '../terms/journal.ts';
 import { checkSchema } from '../yaml/schema-diagnostics.ts';
 import { parseYaml, readText } from '../yaml/yaml-document.ts';

@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import type { ImageRepository, SettingsOf } from '@nodepool-builder/image-builder';
-import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { ImageRepository, SettingsOf, SettingsSchema } from '@nodepool-builder/image-builder';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { packageVersion } from '../terms/version.ts';
 import { RUNNING_JOB, type RunningJob } from './running-job.ts';
 

@@ -1,5 +1,5 @@
 import { ImageError } from '@nodepool-builder/image-builder';
-import { visible } from '@nodepool-builder/image-builder/module-kit';
+import { visible } from '@nodepool-builder/image-builder/internal';
 
 /** A build or an upload that somebody cancelled. */
 export class CancelledError extends ImageError {

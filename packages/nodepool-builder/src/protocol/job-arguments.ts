@@ -1,5 +1,5 @@
-import type { SettingsOf } from '@nodepool-builder/image-builder';
-import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { SettingsOf, SettingsSchema } from '@nodepool-builder/image-builder';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { JobError, keysOf } from './job-reply.ts';
 
 const TEXT = { type: 'string' } as const;

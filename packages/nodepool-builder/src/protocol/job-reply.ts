@@ -1,6 +1,6 @@
-import { WorkFailError, type WorkerJob } from '@nodepool-builder/gearman-node';
+import { type WorkerJob, WorkFailError } from '@nodepool-builder/gearman-node';
 import { ImageError, type ImageErrorCode, type Logger, type Progress } from '@nodepool-builder/image-builder';
-import { partDone, visible } from '@nodepool-builder/image-builder/module-kit';
+import { partDone, visible } from '@nodepool-builder/image-builder/internal';
 import { encodeFailure, encodeOperatorCancellation } from '@nodepool-builder/image-manager/protocol';
 import { ProvenanceError } from '@nodepool-builder/provenance';
 import { errorMessage } from '../terms/command-error.ts';

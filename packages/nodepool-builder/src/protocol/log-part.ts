@@ -1,5 +1,5 @@
-import type { SettingsOf } from '@nodepool-builder/image-builder';
-import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { SettingsOf, SettingsSchema } from '@nodepool-builder/image-builder';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 
 /** Function that each builder offers for each image whose build or upload log it has. */
 export function logFunction(imageId: string): string {

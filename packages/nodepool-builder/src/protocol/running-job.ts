@@ -1,5 +1,4 @@
-import type { SettingsOf } from '@nodepool-builder/image-builder';
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { SettingsOf, SettingsSchema } from '@nodepool-builder/image-builder';
 
 /** Properties of a {@link Reading}. */
 const READING_PROPERTIES = {

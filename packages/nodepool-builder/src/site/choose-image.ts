@@ -1,11 +1,12 @@
 import {
+  type FilterEntry,
   ImageError,
   type ImageProvider,
+  type LatestImage,
   latestImage,
   type OperationOptions,
   parseImageFilter,
 } from '@nodepool-builder/image-builder';
-import type { FilterEntry, LatestImage } from '@nodepool-builder/image-builder/module-kit';
 import type { CloudImageConfiguration, ProviderConfiguration } from '../configuration/configuration.ts';
 
 /** Options of {@link findLatest}. */

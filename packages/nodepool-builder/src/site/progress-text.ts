@@ -1,4 +1,4 @@
-import { formatBytes } from '@nodepool-builder/image-builder/module-kit';
+import { formatBytes } from '@nodepool-builder/image-builder/internal';
 import type { Reading } from '../protocol/running-job.ts';
 import { formatAge } from '../terms/units.ts';
 

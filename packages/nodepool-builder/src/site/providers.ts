@@ -2,13 +2,14 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import {
   type BuilderServices,
+  type ImageChoice,
   ImageError,
   type ImageProvider,
   type InstanceProvider,
   type Logger,
   type OperationOptions,
+  type ProviderServices,
 } from '@nodepool-builder/image-builder';
-import type { ImageChoice, ProviderServices } from '@nodepool-builder/image-builder/module-kit';
 import { toFilterEntries } from '../configuration/cloud-images.ts';
 import type { Configuration, ProviderConfiguration } from '../configuration/configuration.ts';
 import { findCloudImage, resolveCloudImage } from './choose-image.ts';

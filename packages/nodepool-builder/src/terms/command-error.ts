@@ -93,7 +93,7 @@ export async function printResult(
   for (const line of json ? [text] : lines) console.log(line);
   if (jsonFile === undefined) return;
   // Imported on demand, so that --help starts faster.
-  const { writeDurably } = await import('@nodepool-builder/image-builder/module-kit');
+  const { writeDurably } = await import('@nodepool-builder/image-builder/internal');
   const unwritable = failing(`cannot write ${jsonFile}`, 'choose another --json-file');
   await writeDurably(jsonFile, `${text}\n`, 0o644).catch(unwritable);
 }

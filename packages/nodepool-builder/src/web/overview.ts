@@ -1,4 +1,4 @@
-import { formatBytes } from '@nodepool-builder/image-builder/module-kit';
+import { formatBytes } from '@nodepool-builder/image-builder/internal';
 import type { BuildRecord, ImageRecord, PlanRecord, UploadRecord } from '../site/records.ts';
 import type { CloudImageRecord } from './cloud-image-watch.ts';
 import type { Item } from './feed.ts';

@@ -1,6 +1,6 @@
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
-import { errnoOf } from '@nodepool-builder/image-builder/module-kit';
+import { errnoOf } from '@nodepool-builder/image-builder/internal';
 import type { Configuration } from '../configuration/configuration.ts';
 import { CommandError, errorMessage } from '../terms/command-error.ts';
 import { Access } from './access.ts';

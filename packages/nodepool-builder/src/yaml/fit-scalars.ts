@@ -1,4 +1,4 @@
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { SettingsSchema } from '@nodepool-builder/image-builder';
 import { PythonScalar } from './python-scalars.ts';
 
 type Mapping = Readonly<Record<string, unknown>>;

@@ -1,4 +1,5 @@
-import { createAjv, nearestName, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { SettingsSchema } from '@nodepool-builder/image-builder';
+import { createAjv, nearestName } from '@nodepool-builder/image-builder/internal';
 import type { DefinedError, ErrorObject } from 'ajv';
 import { ConfigurationError, escapePointer, humanPath, type LocatedDiagnostic } from './diagnostic.ts';
 import { isMapping, type YamlDocument } from './yaml-document.ts';

@@ -1,4 +1,4 @@
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { SettingsSchema } from '@nodepool-builder/image-builder';
 
 /** Description of the keys of other parts of nodepool, which are accepted and ignored. */
 export const ELSEWHERE = 'For other parts of nodepool.';

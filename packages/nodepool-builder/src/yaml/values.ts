@@ -1,5 +1,5 @@
 import { ImageError, type ObjectSchema, type SettingsOf } from '@nodepool-builder/image-builder';
-import { readSettings, shellWords } from '@nodepool-builder/image-builder/module-kit';
+import { readSettings, shellWords } from '@nodepool-builder/image-builder/internal';
 
 /**
  * Returns the text of a value; empty for null. `fitScalars` has formatted numbers and dates like Python where a key

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { SettingsSchema } from '@nodepool-builder/image-builder';
 import {
   constructFromEvents,
   EVENT_ID,

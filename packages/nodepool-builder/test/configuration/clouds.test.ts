@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { CloudError } from '@nodepool-builder/image-builder';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import type { CloudSettings } from '@nodepool-builder/provider-openstack';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
 import { formatDiagnostic } from '../../src/yaml/diagnostic.ts';

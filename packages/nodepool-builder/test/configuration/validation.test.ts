@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
-import type { ImageValidation } from '@nodepool-builder/image-builder/module-kit';
+import type { ImageValidation } from '@nodepool-builder/image-builder';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { ConfigurationError, formatDiagnostic } from '../../src/yaml/diagnostic.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { CloudError, ImageError } from '@nodepool-builder/image-builder';
+import { ImageError } from '@nodepool-builder/image-builder';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { exitCodeTable } from '../../../../scripts/docs/exit-code-table.ts';
 import { readPage } from '../../../../test/docs/markdown.ts';
 import { createProgram } from '../../src/commands/main.ts';

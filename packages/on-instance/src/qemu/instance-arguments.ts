@@ -1,5 +1,5 @@
-import type { LaunchRequest, ObjectSchema, SettingsOf } from '@nodepool-builder/image-builder';
-import { type Accelerator, machineArguments, optionValue } from '@nodepool-builder/image-builder/module-kit';
+import type { Accelerator, LaunchRequest, ObjectSchema, SettingsOf } from '@nodepool-builder/image-builder';
+import { machineArguments, optionValue } from '@nodepool-builder/image-builder/internal';
 import { CONFIG_DRIVE_LABEL, INSTANCE_FILES } from './instance-directory.ts';
 
 export const QEMU_SETTINGS = {

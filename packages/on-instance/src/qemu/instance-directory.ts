@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ImageError, type LaunchRequest, type SettingsOf } from '@nodepool-builder/image-builder';
-import { endProcesses, RecordType, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
+import { endProcesses, RecordType, unlessMissing } from '@nodepool-builder/image-builder/internal';
 
 /** Files of an instance, in the working directory of QEMU. */
 export const INSTANCE_FILES = {

@@ -2,6 +2,7 @@ import { access, constants, mkdir, realpath } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
+  type Accelerator,
   type CheckResult,
   type ImageDescription,
   ImageError,
@@ -13,7 +14,6 @@ import {
   type ProviderModule,
 } from '@nodepool-builder/image-builder';
 import {
-  type Accelerator,
   asImageError,
   attempt,
   checkKvm,
@@ -26,9 +26,9 @@ import {
   isConvertible,
   QEMU,
   runCommand,
-  signalOf,
   unlessMissing,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
+import { signalOf } from '@nodepool-builder/image-builder/plugin';
 import { instanceArguments, QEMU_SETTINGS, type QemuSettings } from './instance-arguments.ts';
 import { INSTANCE_FILES, InstanceDirectory, writeConfigDrive } from './instance-directory.ts';
 import { QemuInstance } from './qemu-instance.ts';

@@ -7,14 +7,10 @@ import {
   type InstanceAddress,
   type InstanceState,
   type OperationOptions,
-} from '@nodepool-builder/image-builder';
-import {
-  convertImage,
-  isConvertible,
-  JsonReader,
   type Probe,
-  waitForPort,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder';
+import { convertImage, isConvertible, waitForPort } from '@nodepool-builder/image-builder/internal';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { forwardedPort } from './instance-arguments.ts';
 import { INSTANCE_FILES, type InstanceDirectory } from './instance-directory.ts';
 import { type QmpConnection, SharedMonitor } from './qmp-connection.ts';

@@ -4,7 +4,7 @@ import { Socket } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { ImageError } from '@nodepool-builder/image-builder';
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 
 /** Timeout of a reply in milliseconds. QEMU serves one client at a time, and others wait. */
 const TIMEOUT = 10_000;

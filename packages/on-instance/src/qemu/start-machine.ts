@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError } from '@nodepool-builder/image-builder';
-import { environmentIn, QEMU, startError } from '@nodepool-builder/image-builder/module-kit';
+import { environmentIn, QEMU, startError } from '@nodepool-builder/image-builder/internal';
 import { INSTANCE_FILES, type InstanceDirectory } from './instance-directory.ts';
 import { QmpConnection } from './qmp-connection.ts';
 

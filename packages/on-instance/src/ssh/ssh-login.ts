@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import { ImageError, type InstanceAddress } from '@nodepool-builder/image-builder';
-import { unlessAborted } from '@nodepool-builder/image-builder/module-kit';
+import { unlessAborted } from '@nodepool-builder/image-builder/internal';
 import ssh2 from 'ssh2';
 import { authorityOf, type Login } from '../remote-shell.ts';
 import { announcedKeys, type HostKey } from './host-key.ts';

@@ -4,12 +4,7 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError } from '@nodepool-builder/image-builder';
-import {
-  asImageError,
-  errnoOf,
-  LineSplitter,
-  unlessAborted,
-} from '@nodepool-builder/image-builder/module-kit';
+import { asImageError, errnoOf, LineSplitter, unlessAborted } from '@nodepool-builder/image-builder/internal';
 import type { Client, ClientChannel, SFTPWrapper } from 'ssh2';
 import {
   piecesOf,

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { Agent } from 'node:https';
 import { ImageError, type InstanceAddress } from '@nodepool-builder/image-builder';
-import { HttpClient } from '@nodepool-builder/image-builder/module-kit';
+import { HttpClient } from '@nodepool-builder/image-builder/plugin';
 import type { WinrmSettings } from '../on-instance-settings.ts';
 import { authorityOf, type Login } from '../remote-shell.ts';
 import { announcedCertificates, fingerprint, type HostKey } from '../ssh/host-key.ts';

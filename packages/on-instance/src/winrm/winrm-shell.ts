@@ -1,5 +1,5 @@
 import { ImageError } from '@nodepool-builder/image-builder';
-import { LineSplitter } from '@nodepool-builder/image-builder/module-kit';
+import { LineSplitter } from '@nodepool-builder/image-builder/internal';
 import type { RemoteCommandOptions, RemoteFile, RemoteResult, RemoteShell } from '../remote-shell.ts';
 import { all, type CommandOutput, NAMESPACES, outputIn, text } from './message.ts';
 import { PUT_COMMAND, Upload } from './put-files.ts';

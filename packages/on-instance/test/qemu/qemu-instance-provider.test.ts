@@ -6,8 +6,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { ImageError, type ImageErrorCode } from '@nodepool-builder/image-builder';
-import { endProcesses, type Probe } from '@nodepool-builder/image-builder/module-kit';
+import { ImageError, type ImageErrorCode, type Probe } from '@nodepool-builder/image-builder';
+import { endProcesses } from '@nodepool-builder/image-builder/internal';
 import { bootableDisk } from '../../../../test/fixtures/qemu/boot-sector.ts';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import { withTimeout } from '@nodepool-builder/image-builder/internal';
 import type { BomWork } from './bom-thread.ts';
 
 /** Program of the thread, with the extension of this file: `.ts` in the sources, `.js` when compiled. */

@@ -1,4 +1,5 @@
-import { JsonReader, parseJson } from '@nodepool-builder/image-builder/module-kit';
+import { parseJson } from '@nodepool-builder/image-builder/internal';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { Package } from '../types.ts';
 import { type Distribution, type InstalledPackage, withPackageUrls } from './package-url.ts';
 

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { OperationOptions } from '@nodepool-builder/image-builder';
-import { packageListPath, signalOf } from '@nodepool-builder/image-builder/module-kit';
+import { packageListPath } from '@nodepool-builder/image-builder/internal';
+import { signalOf } from '@nodepool-builder/image-builder/plugin';
 import { ProvenanceError } from '../errors.ts';
 import { readLimited } from '../read-limited.ts';
 import type { Package } from '../types.ts';

@@ -8,7 +8,8 @@ import {
   type OperationOptions,
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
-import { CloudError, signalOf, withAbort } from '@nodepool-builder/image-builder/module-kit';
+import { withAbort } from '@nodepool-builder/image-builder/internal';
+import { CloudError, signalOf } from '@nodepool-builder/image-builder/plugin';
 import { type AwsRegion, AwsSession, type SessionOptions } from '../aws-session.ts';
 import type { AwsEntry } from '../aws-settings.ts';
 import { diagnoseInstances } from '../diagnose-aws.ts';

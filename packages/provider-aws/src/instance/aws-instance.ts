@@ -7,18 +7,13 @@ import {
   type InstanceAddress,
   type InstanceState,
   type OperationOptions,
-} from '@nodepool-builder/image-builder';
-import {
-  CloudError,
   type Probe,
-  poll,
-  unlessAbsent,
-  waitForPort,
-  withAbort,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder';
+import { waitForPort, withAbort } from '@nodepool-builder/image-builder/internal';
+import { CloudError, poll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { awsCode } from '../aws-error.ts';
 import { captureInstance } from './capture.ts';
-import { addressOf, type Ec2Instance, getInstance, isGone, stateReason, stateOf } from './ec2-instance.ts';
+import { addressOf, type Ec2Instance, getInstance, isGone, stateOf, stateReason } from './ec2-instance.ts';
 import { type InstanceSite, type LaunchRecord, removeLaunch } from './launches.ts';
 import { readPassword } from './windows-password.ts';
 

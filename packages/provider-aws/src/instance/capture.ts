@@ -5,20 +5,22 @@ import {
   type CaptureRequest,
   ImageError,
   type ImageFormat,
+  type SaveOptions,
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
 import {
   asImageError,
-  type CloudClaim,
-  cloudError,
   DEFAULT_MAX_DISK_SIZE,
-  IMAGE_TAGS,
-  poll,
-  type SaveOptions,
-  steadyProgress,
   withAbort,
   writeSparse,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
+import {
+  type CloudClaim,
+  cloudError,
+  IMAGE_TAGS,
+  poll,
+  steadyProgress,
+} from '@nodepool-builder/image-builder/plugin';
 import {
   getImage,
   listImages,

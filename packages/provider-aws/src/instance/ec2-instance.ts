@@ -1,6 +1,6 @@
 import type { DescribeInstancesRequest, Instance } from '@aws-sdk/client-ec2';
 import type { InstanceState } from '@nodepool-builder/image-builder';
-import { unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import type { AwsRegion } from '../aws-session.ts';
 import type { AwsEntry } from '../aws-settings.ts';
 

@@ -6,10 +6,10 @@ import type {
   RunInstancesRequest,
 } from '@aws-sdk/client-ec2';
 import { ImageError, type LaunchRequest } from '@nodepool-builder/image-builder';
-import { poll, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { poll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { listImages, toTags } from '../amis.ts';
 import { awsCode } from '../aws-error.ts';
-import { type Ec2Instance, getInstance, stateReason, stateOf } from './ec2-instance.ts';
+import { type Ec2Instance, getInstance, stateOf, stateReason } from './ec2-instance.ts';
 import { type InstanceSite, type LaunchRecord, launchTags } from './launches.ts';
 import { keepPasswordKey, newPasswordKey } from './windows-password.ts';
 

@@ -1,6 +1,6 @@
 import type { KeyPairInfo } from '@aws-sdk/client-ec2';
 import type { Logger } from '@nodepool-builder/image-builder';
-import { IMAGE_TAGS, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_TAGS, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { readTags } from '../amis.ts';
 import type { AwsRegion } from '../aws-session.ts';
 import type { AwsEntry } from '../aws-settings.ts';

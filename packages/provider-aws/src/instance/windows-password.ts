@@ -2,7 +2,7 @@ import { constants, generateKeyPair, privateDecrypt } from 'node:crypto';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { makeStateDirectory, unlessMissing, writeDurably } from '@nodepool-builder/image-builder/module-kit';
+import { makeStateDirectory, unlessMissing, writeDurably } from '@nodepool-builder/image-builder/internal';
 import type { AwsRegion } from '../aws-session.ts';
 
 const BITS = 2048;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ImageError, type ImageErrorCode, type LaunchRequest } from '@nodepool-builder/image-builder';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { AwsRefusal } from '../../../../test/doubles/aws/model.ts';
 import type { Region } from '../../../../test/doubles/aws/region.ts';
 import { smallestType } from '../../src/instance/launch-instance.ts';

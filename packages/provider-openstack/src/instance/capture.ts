@@ -5,13 +5,8 @@ import {
   type OperationOptions,
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
-import {
-  IMAGE_TAGS,
-  isImageFormat,
-  poll,
-  unlessAbsent,
-  withAbort,
-} from '@nodepool-builder/image-builder/module-kit';
+import { isImageFormat, withAbort } from '@nodepool-builder/image-builder/internal';
+import { IMAGE_TAGS, poll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { createdAt, type GlanceImage } from '../glance-image.ts';
 import type { ImageApi, ImageProperties } from '../image-api.ts';
 import { saveImage } from '../image-download.ts';

@@ -1,6 +1,6 @@
-import { CloudError, JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { listResources } from '../session/list-resources.ts';
-import type { JsonResponse, JsonOptions, ServiceClient } from '../session/service-client.ts';
+import type { JsonOptions, JsonResponse, ServiceClient } from '../session/service-client.ts';
 import {
   FLAVOR_READER,
   type Flavor,

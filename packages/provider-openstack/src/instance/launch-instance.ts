@@ -1,5 +1,5 @@
 import { ImageError, type LaunchRequest } from '@nodepool-builder/image-builder';
-import { CloudError, poll } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, poll } from '@nodepool-builder/image-builder/plugin';
 import { createdAt, type GlanceImage } from '../glance-image.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 import { keyPairOfLaunch, type LaunchRecord, launchMetadata } from './launches.ts';

@@ -1,5 +1,5 @@
 import { ImageError } from '@nodepool-builder/image-builder';
-import { IMAGE_TAGS, JsonReader, poll, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_TAGS, JsonReader, poll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import type { InstanceCloud } from './instance-cloud.ts';
 import { faultOf, isGone, type KeyPair, type NovaServer } from './nova-server.ts';
 

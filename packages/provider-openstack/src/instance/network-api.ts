@@ -1,5 +1,5 @@
 import type { SettingsOf } from '@nodepool-builder/image-builder';
-import { CloudError, JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { listResources } from '../session/list-resources.ts';
 import type { ServiceClient } from '../session/service-client.ts';
 

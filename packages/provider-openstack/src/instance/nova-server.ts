@@ -1,5 +1,5 @@
 import type { InstanceState, SettingsOf } from '@nodepool-builder/image-builder';
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { BodyReader } from '../session/service-client.ts';
 
 const TEXT = { type: 'string' } as const;

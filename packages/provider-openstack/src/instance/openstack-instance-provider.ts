@@ -7,7 +7,8 @@ import {
   type OperationOptions,
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
-import { CloudError, IMAGE_TAGS, withAbort } from '@nodepool-builder/image-builder/module-kit';
+import { withAbort } from '@nodepool-builder/image-builder/internal';
+import { CloudError, IMAGE_TAGS } from '@nodepool-builder/image-builder/plugin';
 import { createdAt, reportedDigests } from '../glance-image.ts';
 import { ImageApi } from '../image-api.ts';
 import { type CloudOptions, LazyCloud } from '../session/openstack-session.ts';

@@ -6,15 +6,10 @@ import {
   type InstanceAddress,
   type InstanceState,
   type OperationOptions,
-} from '@nodepool-builder/image-builder';
-import {
-  CloudError,
   type Probe,
-  poll,
-  unlessAbsent,
-  waitForPort,
-  withAbort,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder';
+import { waitForPort, withAbort } from '@nodepool-builder/image-builder/internal';
+import { CloudError, poll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { captureServer } from './capture.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 import { type LaunchRecord, removeLaunch } from './launches.ts';

@@ -1,4 +1,4 @@
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import type { ServiceSettings } from '../cloud-settings.ts';
 
 /** An endpoint in the catalog of a token. */

@@ -1,5 +1,6 @@
 import type { SettingsOf } from '@nodepool-builder/image-builder';
-import { atOrigin, JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { atOrigin } from '@nodepool-builder/image-builder/internal';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { KeystoneAuth, NamedInDomain } from '../cloud-settings.ts';
 
 /** Version and URL of the Keystone API. */

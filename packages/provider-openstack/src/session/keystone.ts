@@ -1,4 +1,4 @@
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import type { KeystoneAuth } from '../cloud-settings.ts';
 import { settingsUrl } from './catalog.ts';
 import { configuredIdentityApi, type IdentityApi, listedIdentityApi } from './keystone-discovery.ts';

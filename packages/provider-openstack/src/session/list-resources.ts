@@ -1,4 +1,4 @@
-import { JsonReader, listAll } from '@nodepool-builder/image-builder/module-kit';
+import { JsonReader, listAll } from '@nodepool-builder/image-builder/plugin';
 import type { BodyReader, ServiceClient } from './service-client.ts';
 
 /** A list of resources. */

@@ -1,13 +1,11 @@
 import { STATUS_CODES } from 'node:http';
 import {
-  CloudError,
-  type CloudErrorCode,
-  codeOfStatus,
-  type HttpResponse,
-  type NetworkErrorKind,
   asNetworkError,
+  codeOfStatus,
+  type NetworkErrorKind,
   retryAfterSeconds,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
+import { CloudError, type CloudErrorCode, type HttpResponse } from '@nodepool-builder/image-builder/plugin';
 
 const CERTIFICATE_REMEDIES: Readonly<Partial<Record<NetworkErrorKind, string>>> = {
   'unknown-authority':

@@ -1,5 +1,4 @@
-import type { HttpResponse, HttpRequest } from '@nodepool-builder/image-builder/module-kit';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, type HttpRequest, type HttpResponse } from '@nodepool-builder/image-builder/plugin';
 import type { CloudSettings, ServiceSettings } from '../cloud-settings.ts';
 import type { CloudTask, OnTask } from '../task-timing.ts';
 import { findEndpoint, settingsUrl, versioned } from './catalog.ts';

@@ -6,8 +6,7 @@ import type { Socket } from 'node:net';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ImageError } from '@nodepool-builder/image-builder';
-import type { HttpResponse } from '@nodepool-builder/image-builder/module-kit';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, type HttpResponse } from '@nodepool-builder/image-builder/plugin';
 import { networkError } from './request-errors.ts';
 
 /** Max bytes of a response text; the rest of a longer text is not read. */

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { JsonReader, utcTime } from '@nodepool-builder/image-builder/module-kit';
+import { utcTime } from '@nodepool-builder/image-builder/internal';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { AuthScope, KeystoneAuth, NamedInDomain } from '../cloud-settings.ts';
 import type { CatalogEndpoint } from './catalog.ts';
 import type { Token } from './token.ts';

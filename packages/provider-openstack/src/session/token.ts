@@ -1,4 +1,5 @@
-import { type Clock, SingleFlight } from '@nodepool-builder/image-builder/module-kit';
+import { SingleFlight } from '@nodepool-builder/image-builder/internal';
+import type { Clock } from '@nodepool-builder/image-builder/plugin';
 import type { CatalogEndpoint } from './catalog.ts';
 
 /** A Keystone token with the service catalog. */

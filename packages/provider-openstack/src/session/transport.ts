@@ -1,22 +1,20 @@
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { Logger } from '@nodepool-builder/image-builder';
+import { retryText, SYSTEM_CLOCK, staysWithHost } from '@nodepool-builder/image-builder/internal';
 import {
   type Clock,
   CloudError,
   HttpAgent,
-  type HttpResponse,
   HttpClient,
   type HttpRequest,
+  type HttpResponse,
   type RetryLimits,
   RetryPolicy,
-  retryText,
-  SYSTEM_CLOCK,
-  staysWithHost,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 import type { CloudSettings } from '../cloud-settings.ts';
 import { answerError, networkError } from './request-errors.ts';
-import { putStream, readStream, type StreamResponse, type StreamPut, type StreamRead } from './streams.ts';
+import { putStream, readStream, type StreamPut, type StreamRead, type StreamResponse } from './streams.ts';
 
 /** Retries of requests. */
 const DEFAULT_RETRY_LIMITS: RetryLimits = {

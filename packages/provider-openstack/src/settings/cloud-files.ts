@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { foreignPart } from '@nodepool-builder/image-builder/module-kit';
+import { foreignPart } from '@nodepool-builder/image-builder/internal';
 import { boolCoreTag, FAILSAFE_SCHEMA, loadAll, mergeTag, nullYaml11Tag, YAMLException } from 'js-yaml';
 import {
   invalidSettings,

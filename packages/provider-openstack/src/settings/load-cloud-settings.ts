@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import type { ImageFormat } from '@nodepool-builder/image-builder';
-import { isImageFormat } from '@nodepool-builder/image-builder/module-kit';
+import { isImageFormat } from '@nodepool-builder/image-builder/internal';
 import type { CloudSettings, ServiceSettings } from '../cloud-settings.ts';
 import { chooseCloud, type SettingsRequest } from './choose-cloud.ts';
 import { cloudAuth } from './cloud-auth.ts';

@@ -1,4 +1,4 @@
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 
 /** A YAML or JSON mapping. */
 export type Mapping = Readonly<Record<string, unknown>>;

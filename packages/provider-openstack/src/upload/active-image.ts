@@ -1,4 +1,4 @@
-import { CloudError, poll, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, poll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { type GlanceImage, isRunning } from '../glance-image.ts';
 import type { ImageApi } from '../image-api.ts';
 

@@ -5,7 +5,8 @@ import {
   type ImageFile,
   type Progress,
 } from '@nodepool-builder/image-builder';
-import { type BandwidthLimit, CloudError, metered } from '@nodepool-builder/image-builder/module-kit';
+import { metered } from '@nodepool-builder/image-builder/internal';
+import { type BandwidthLimit, CloudError } from '@nodepool-builder/image-builder/plugin';
 import type { ImageData } from '../image-api.ts';
 
 export interface FileDataOptions {

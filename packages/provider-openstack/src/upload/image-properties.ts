@@ -6,7 +6,8 @@ import {
   splitTags,
   type UploadRequest,
 } from '@nodepool-builder/image-builder';
-import { CloudError, cloudImageName, imageTags } from '@nodepool-builder/image-builder/module-kit';
+import { cloudImageName, imageTags } from '@nodepool-builder/image-builder/internal';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { type GlanceImage, PROTECTED_BY_US } from '../glance-image.ts';
 import type { ImageProperties } from '../image-api.ts';
 

@@ -1,5 +1,6 @@
 import type { Logger, UploadRequest } from '@nodepool-builder/image-builder';
-import { CloudError, IMAGE_TAGS, RetryBudget } from '@nodepool-builder/image-builder/module-kit';
+import { RetryBudget } from '@nodepool-builder/image-builder/internal';
+import { CloudError, IMAGE_TAGS } from '@nodepool-builder/image-builder/plugin';
 import type { GlanceImage } from '../glance-image.ts';
 import type { ImageApi, ImageProperties } from '../image-api.ts';
 import { type FileData, type FileDataOptions, withFile } from './file-data.ts';

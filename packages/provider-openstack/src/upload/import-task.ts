@@ -1,4 +1,4 @@
-import { CloudError, poll, type UploadPart } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, poll, type UploadPart } from '@nodepool-builder/image-builder/plugin';
 import { type GlanceTask, isRunning } from '../glance-image.ts';
 import type { ImageApi } from '../image-api.ts';
 import type { ObjectStore } from '../object-store.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { isDigest } from '../glance-image.ts';
 import type { ImageData } from '../image-api.ts';
 import type { ObjectStore, Segment } from '../object-store.ts';

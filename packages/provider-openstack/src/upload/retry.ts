@@ -1,11 +1,6 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import {
-  CloudError,
-  type Retry,
-  RetryBudget,
-  RetryPolicy,
-  retryText,
-} from '@nodepool-builder/image-builder/module-kit';
+import { type Retry, RetryBudget, retryText } from '@nodepool-builder/image-builder/internal';
+import { CloudError, RetryPolicy } from '@nodepool-builder/image-builder/plugin';
 
 /** Retries of a whole upload or download. */
 export interface TransferRetries {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { CloudError, IMAGE_TAGS, poll, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, IMAGE_TAGS, poll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { type GlanceImage, hasChanged, isRunning, reportedDigests } from '../glance-image.ts';
 import type { ImageProperties } from '../image-api.ts';
 import { withFile } from './file-data.ts';

@@ -1,6 +1,5 @@
 import { basename } from 'node:path';
-import type { UploadPart } from '@nodepool-builder/image-builder/module-kit';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, type UploadPart } from '@nodepool-builder/image-builder/plugin';
 import type { GlanceImage } from '../glance-image.ts';
 import type { ImageApi, ImportMethod } from '../image-api.ts';
 import { activeImage } from './active-image.ts';

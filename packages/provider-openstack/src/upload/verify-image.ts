@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import type { ImageFile, Logger, UploadRequest } from '@nodepool-builder/image-builder';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { dataSize, type GlanceImage, reportedDigests, storedDigest } from '../glance-image.ts';
 import type { ImageApi } from '../image-api.ts';
 import type { FileData } from './file-data.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CloudError, type LaunchRequest } from '@nodepool-builder/image-builder';
+import type { LaunchRequest } from '@nodepool-builder/image-builder';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { answersWith, changesAnswer, losesAnswer } from '../../../../test/fixtures/fault-proxy/faults.ts';
 import { createImage, fails, type NovaCloud, openNovaCloud, PUBLIC_KEY } from './instance-cloud.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { it, type TestContext } from 'node:test';
 import { inspect } from 'node:util';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { HttpDouble } from '../../../../test/doubles/http-double.ts';
 import { type ForwardProxy, startForwardProxy } from '../../../../test/fixtures/forward-proxy.ts';
 import { selfSigned } from '../../../../test/fixtures/self-signed.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { CloudErrorCode } from '@nodepool-builder/image-builder/module-kit';
+import type { CloudErrorCode } from '@nodepool-builder/image-builder/plugin';
 import { answerError, errorMessage } from '../../src/session/request-errors.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { KeystoneDouble } from '../../../../test/doubles/openstack/keystone-double.ts';
 import { OpenStackSession } from '../../src/session/openstack-session.ts';
 import { passwordAuth, settingsWith } from '../fixtures/cloud-settings.ts';

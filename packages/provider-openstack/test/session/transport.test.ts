@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
-import { SYSTEM_CLOCK } from '@nodepool-builder/image-builder/module-kit';
+import { SYSTEM_CLOCK } from '@nodepool-builder/image-builder/internal';
 import { HttpDouble } from '../../../../test/doubles/http-double.ts';
 import { Transport } from '../../src/session/transport.ts';
 import { settingsWith } from '../fixtures/cloud-settings.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { inspect } from 'node:util';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { loadCloudSettings } from '../../src/settings/load-cloud-settings.ts';
 import { oneCloud, type SettingsCase } from './settings-case.ts';
 import { settingsTree } from './settings-tree.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, suite, test } from 'node:test';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { loadCloudSettings } from '../../src/settings/load-cloud-settings.ts';
 import { CREDENTIALS } from './cases/credentials.ts';
 import { ENVIRONMENT } from './cases/environment.ts';

@@ -1,6 +1,6 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { CloudError, type CloudErrorCode } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, type CloudErrorCode } from '@nodepool-builder/image-builder/plugin';
 import { FinalError, type RetryOptions, retry } from '../../src/upload/retry.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';

@@ -1,4 +1,4 @@
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 
 /** Parts of an `api-url`. */
 export interface ApiUrl {

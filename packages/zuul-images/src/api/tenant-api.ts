@@ -1,4 +1,4 @@
-import { CloudError, JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { ApiUrl } from './api-url.ts';
 
 /** Maximum number of tenants in a message. */

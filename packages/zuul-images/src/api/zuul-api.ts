@@ -1,13 +1,12 @@
 import type { Logger } from '@nodepool-builder/image-builder';
+import { listPages, retryText } from '@nodepool-builder/image-builder/internal';
 import {
   type Clock,
   CloudError,
   JsonReader,
-  listPages,
   type RetryLimits,
   RetryPolicy,
-  retryText,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/plugin';
 import { hasAdminClaim } from '../credentials/json-web-token.ts';
 import { createCredentials, type ZuulCredentials } from '../credentials/zuul-credentials.ts';
 import type { ZuulSettings } from '../zuul-settings.ts';

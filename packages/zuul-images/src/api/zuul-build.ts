@@ -1,4 +1,5 @@
-import { JsonReader, utcTime } from '@nodepool-builder/image-builder/module-kit';
+import { utcTime } from '@nodepool-builder/image-builder/internal';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { artifactUrl } from '../download/artifact-url.ts';
 import type { ZuulSettings } from '../zuul-settings.ts';
 

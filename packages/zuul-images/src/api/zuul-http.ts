@@ -1,17 +1,19 @@
 import { readFile } from 'node:fs/promises';
 import { STATUS_CODES } from 'node:http';
 import {
-  CloudError,
-  type CloudErrorCode,
-  codeOfStatus,
-  HttpAgent,
-  type HttpResponse,
-  HttpClient,
-  type HttpRequest,
   asNetworkError,
+  codeOfStatus,
   parseJson,
   retryAfterSeconds,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
+import {
+  CloudError,
+  type CloudErrorCode,
+  HttpAgent,
+  HttpClient,
+  type HttpRequest,
+  type HttpResponse,
+} from '@nodepool-builder/image-builder/plugin';
 import type { ZuulSettings } from '../zuul-settings.ts';
 
 /** Default timeout of a request, in seconds. Zuul's timeout of a database query is 30 s. */

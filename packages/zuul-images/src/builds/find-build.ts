@@ -1,4 +1,4 @@
-import type { ImportedBuild } from '@nodepool-builder/image-builder/module-kit';
+import type { ImportedBuild } from '@nodepool-builder/image-builder/internal';
 import type { ZuulApi } from '../api/zuul-api.ts';
 import type { BuildQuery, ZuulBuild } from '../api/zuul-build.ts';
 import { type ImageArtifact, type ImageRules, imageArtifacts } from './image-artifact.ts';

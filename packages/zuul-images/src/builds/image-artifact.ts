@@ -1,5 +1,5 @@
 import { FORMAT_NAMES, type ImageFormat } from '@nodepool-builder/image-builder';
-import { isConvertible } from '@nodepool-builder/image-builder/module-kit';
+import { isConvertible } from '@nodepool-builder/image-builder/internal';
 import type { ZuulArtifact, ZuulBuild } from '../api/zuul-build.ts';
 import type { ExpectedDigests } from '../download/transfer.ts';
 import { artifactFormat, type ZuulSettings } from '../zuul-settings.ts';

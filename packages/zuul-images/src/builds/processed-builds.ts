@@ -1,10 +1,6 @@
 import { FORMAT_NAMES, type SettingsOf } from '@nodepool-builder/image-builder';
-import {
-  asImageError,
-  CloudError,
-  DamagedRecordError,
-  RecordDirectory,
-} from '@nodepool-builder/image-builder/module-kit';
+import { asImageError, DamagedRecordError, RecordDirectory } from '@nodepool-builder/image-builder/internal';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import type { ZuulBuild } from '../api/zuul-build.ts';
 import { nameOf } from '../download/artifact-url.ts';
 import type { ImageArtifact } from './image-artifact.ts';

@@ -1,4 +1,4 @@
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 
 /** Syntax of a bearer token (RFC 6750, 2.1). */
 const TOKEN = /^[\w.~+/-]+=*$/;

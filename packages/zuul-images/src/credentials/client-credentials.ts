@@ -1,4 +1,4 @@
-import { type Clock, CloudError, JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { type Clock, CloudError, JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { ZuulHttp } from '../api/zuul-http.ts';
 import type { AuthSettings } from '../zuul-settings.ts';
 import { bearerToken, type IssuedToken } from './bearer-token.ts';

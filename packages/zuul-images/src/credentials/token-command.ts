@@ -1,4 +1,4 @@
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { bearerToken, type IssuedToken } from './bearer-token.ts';
 import { expiryOf } from './json-web-token.ts';
 

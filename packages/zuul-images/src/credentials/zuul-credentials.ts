@@ -1,10 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import {
-  type Clock,
-  CloudError,
-  SingleFlight,
-  SYSTEM_CLOCK,
-} from '@nodepool-builder/image-builder/module-kit';
+import { SingleFlight, SYSTEM_CLOCK } from '@nodepool-builder/image-builder/internal';
+import { type Clock, CloudError } from '@nodepool-builder/image-builder/plugin';
 import { ZuulHttp } from '../api/zuul-http.ts';
 import type { AuthSettings } from '../zuul-settings.ts';
 import { bearerToken, type IssuedToken } from './bearer-token.ts';

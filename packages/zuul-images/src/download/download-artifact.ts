@@ -1,7 +1,8 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ImageError } from '@nodepool-builder/image-builder';
-import { asImageError, makeStateDirectory, signalOf } from '@nodepool-builder/image-builder/module-kit';
+import { asImageError, makeStateDirectory } from '@nodepool-builder/image-builder/internal';
+import { signalOf } from '@nodepool-builder/image-builder/plugin';
 import { fetchObject } from './fetch-object.ts';
 import { HttpSource } from './http-source.ts';
 import { Retries, TransientError, UnusableRangesError } from './retries.ts';

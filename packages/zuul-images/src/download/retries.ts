@@ -1,10 +1,6 @@
 import { ImageError, type Logger } from '@nodepool-builder/image-builder';
-import {
-  type RetryLimits,
-  RetryPolicy,
-  reportRetry,
-  retryText,
-} from '@nodepool-builder/image-builder/module-kit';
+import { reportRetry, retryText } from '@nodepool-builder/image-builder/internal';
+import { type RetryLimits, RetryPolicy } from '@nodepool-builder/image-builder/plugin';
 
 /** A request that may succeed later. */
 export class TransientError extends Error {

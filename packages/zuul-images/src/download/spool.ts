@@ -5,7 +5,7 @@ import {
   unlessAborted,
   unlessMissing,
   writeSparse,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
 import type { Range, RangedObject, WholeObject } from './stored-object.ts';
 
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';

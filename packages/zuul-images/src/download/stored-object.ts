@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { ImageError } from '@nodepool-builder/image-builder';
-import { retryAfterSeconds } from '@nodepool-builder/image-builder/module-kit';
+import { retryAfterSeconds } from '@nodepool-builder/image-builder/internal';
 import { nameOf } from './artifact-url.ts';
-import type { HttpStream, HttpSource } from './http-source.ts';
+import type { HttpSource, HttpStream } from './http-source.ts';
 import { TransientError, UnusableRangesError } from './retries.ts';
 import { isIdentity } from './unpacking.ts';
 
@@ -81,7 +81,11 @@ export async function findWhole(source: HttpSource, signal: AbortSignal): Promis
   return await wholeObject(source, await source.get({}, signal), signal);
 }
 
-async function wholeObject(source: HttpSource, answer: HttpStream, signal: AbortSignal): Promise<WholeObject> {
+async function wholeObject(
+  source: HttpSource,
+  answer: HttpStream,
+  signal: AbortSignal,
+): Promise<WholeObject> {
   const { statusCode, headers } = answer.response;
   if (statusCode !== 200) throw await refusalOf(source, answer, signal);
   if (headers['content-type']?.startsWith('text/html')) {

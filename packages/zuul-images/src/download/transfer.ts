@@ -1,5 +1,5 @@
 import type { Logger, OperationOptions } from '@nodepool-builder/image-builder';
-import type { RetryLimits } from '@nodepool-builder/image-builder/module-kit';
+import type { RetryLimits } from '@nodepool-builder/image-builder/plugin';
 import type { ArtifactAccess, HttpSource } from './http-source.ts';
 import type { TransientError } from './retries.ts';
 import type { Spool } from './spool.ts';

@@ -2,12 +2,8 @@ import { type FileHandle, open, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { type Checksums, ImageError } from '@nodepool-builder/image-builder';
-import {
-  Digester,
-  STATE_FILE,
-  steadyProgress,
-  writeSparse,
-} from '@nodepool-builder/image-builder/module-kit';
+import { Digester, STATE_FILE, writeSparse } from '@nodepool-builder/image-builder/internal';
+import { steadyProgress } from '@nodepool-builder/image-builder/plugin';
 import type { Transfer } from './transfer.ts';
 import { type Coding, unpack } from './unpacking.ts';
 

@@ -2,7 +2,7 @@ import { extname } from 'node:path';
 import { promisify } from 'node:util';
 import { createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib';
 import { ImageError } from '@nodepool-builder/image-builder';
-import { errnoOf, inheritedEnvironment, startError } from '@nodepool-builder/image-builder/module-kit';
+import { errnoOf, inheritedEnvironment, startError } from '@nodepool-builder/image-builder/internal';
 import { nameOf } from './artifact-url.ts';
 
 /** Compression of an object. */

@@ -1,10 +1,6 @@
 import type { BuilderSite, Logger } from '@nodepool-builder/image-builder';
-import {
-  type Clock,
-  importedImageId,
-  RetryPolicy,
-  SYSTEM_CLOCK,
-} from '@nodepool-builder/image-builder/module-kit';
+import { importedImageId, SYSTEM_CLOCK } from '@nodepool-builder/image-builder/internal';
+import { type Clock, RetryPolicy } from '@nodepool-builder/image-builder/plugin';
 import type { ZuulApi } from '../api/zuul-api.ts';
 import {
   type BuildChoice,

@@ -1,5 +1,5 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { MqttSettings } from '../zuul-settings.ts';
 import { listenToBroker } from './mqtt-listener.ts';
 

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { getCACertificates } from 'node:tls';
 import type { Logger } from '@nodepool-builder/image-builder';
-import { RetryPolicy, unlessAborted } from '@nodepool-builder/image-builder/module-kit';
+import { unlessAborted } from '@nodepool-builder/image-builder/internal';
+import { RetryPolicy } from '@nodepool-builder/image-builder/plugin';
 import type { ErrorWithReasonCode, IClientOptions } from 'mqtt';
 import type { MqttSettings } from '../zuul-settings.ts';
 

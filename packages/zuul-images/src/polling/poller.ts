@@ -1,5 +1,6 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { type Clock, SYSTEM_CLOCK } from '@nodepool-builder/image-builder/module-kit';
+import { SYSTEM_CLOCK } from '@nodepool-builder/image-builder/internal';
+import type { Clock } from '@nodepool-builder/image-builder/plugin';
 
 /** Maximum reduction of a pause, as a fraction of the interval, so that many pollers do not poll at the same time. */
 const JITTER = 0.2;

@@ -1,11 +1,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { type BuilderServices, ImageError } from '@nodepool-builder/image-builder';
-import {
-  type AttestationGate,
-  checksumsOf,
-  MAX_ATTESTATION_SIZE,
-} from '@nodepool-builder/image-builder/module-kit';
+import { type AttestationGate, type BuilderServices, ImageError } from '@nodepool-builder/image-builder';
+import { checksumsOf, MAX_ATTESTATION_SIZE } from '@nodepool-builder/image-builder/internal';
 import type { ZuulBuild } from '../api/zuul-build.ts';
 import type { ImageArtifact } from '../builds/image-artifact.ts';
 import { nameOf } from '../download/artifact-url.ts';

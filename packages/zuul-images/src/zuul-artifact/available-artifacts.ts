@@ -1,5 +1,5 @@
 import { type DiskImage, ImageError } from '@nodepool-builder/image-builder';
-import { formatsToMake } from '@nodepool-builder/image-builder/module-kit';
+import { formatsToMake } from '@nodepool-builder/image-builder/internal';
 import { readAuthorities } from '../api/zuul-http.ts';
 import { type ImageArtifact, makeableFormats } from '../builds/image-artifact.ts';
 import { AddressGuard } from '../download/address-guard.ts';

@@ -6,7 +6,7 @@ import {
   DEFAULT_MAX_DISK_SIZE,
   type DiskFile,
   isConvertible,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
 import type { ImageArtifact } from '../builds/image-artifact.ts';
 import { nameOf } from '../download/artifact-url.ts';
 import { downloadArtifact } from '../download/download-artifact.ts';

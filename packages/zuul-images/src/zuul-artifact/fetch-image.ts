@@ -7,12 +7,12 @@ import {
   type Material,
 } from '@nodepool-builder/image-builder';
 import {
-  CloudError,
   convertImage,
   type FullBuildContext,
   fileDigest,
   portion,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { openZuulApi } from '../api/zuul-api.ts';
 import type { ImageBuild } from '../builds/find-build.ts';
 import type { ImageArtifact } from '../builds/image-artifact.ts';

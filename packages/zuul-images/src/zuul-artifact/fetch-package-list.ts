@@ -1,6 +1,6 @@
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { FullBuildContext } from '@nodepool-builder/image-builder/module-kit';
+import type { FullBuildContext } from '@nodepool-builder/image-builder/internal';
 import type { ZuulBuild } from '../api/zuul-build.ts';
 import { nameOf } from '../download/artifact-url.ts';
 import { downloadArtifact } from '../download/download-artifact.ts';

@@ -1,5 +1,5 @@
 import { FORMAT_NAMES, type ImageFormat } from '@nodepool-builder/image-builder';
-import { conversionSource, isConvertible } from '@nodepool-builder/image-builder/module-kit';
+import { conversionSource, isConvertible } from '@nodepool-builder/image-builder/internal';
 
 /** Cost of a conversion, relative to fetching its source, because disks are faster than networks. */
 const CONVERSION = 1 / 4;

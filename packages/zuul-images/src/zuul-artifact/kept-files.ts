@@ -9,7 +9,7 @@ import {
   safeName,
   syncToDisk,
   unlessMissing,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
 import type { ZuulBuild } from '../api/zuul-build.ts';
 import type { ImageArtifact } from '../builds/image-artifact.ts';
 import { nameOf } from '../download/artifact-url.ts';

@@ -1,5 +1,5 @@
 import { type BuildContext, ImageError } from '@nodepool-builder/image-builder';
-import { type ImportedBuild, parseImportedImageId } from '@nodepool-builder/image-builder/module-kit';
+import { type ImportedBuild, parseImportedImageId } from '@nodepool-builder/image-builder/internal';
 import type { ZuulApi } from '../api/zuul-api.ts';
 import {
   findBuild,

@@ -1,4 +1,4 @@
-import type { Clock } from '@nodepool-builder/image-builder/module-kit';
+import type { Clock } from '@nodepool-builder/image-builder/plugin';
 
 /** A clock whose sleeps end at once. */
 export class ManualClock implements Clock {

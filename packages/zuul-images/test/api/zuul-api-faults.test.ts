@@ -1,7 +1,7 @@
 // Not a unit test: it takes seconds.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { CloudErrorCode } from '@nodepool-builder/image-builder/module-kit';
+import type { CloudErrorCode } from '@nodepool-builder/image-builder/plugin';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import type { ZuulFault } from '../../../../test/fixtures/zuul/faults.ts';
 import { QUERY, startZuul } from '../../../../test/fixtures/zuul/start-zuul.ts';

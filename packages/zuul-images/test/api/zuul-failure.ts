@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { CloudError, type CloudErrorCode } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, type CloudErrorCode } from '@nodepool-builder/image-builder/plugin';
 
 /** For `assert.rejects` and `assert.throws`: a {@link CloudError} of this code whose message contains these words. */
 export function zuulFailure(code: CloudErrorCode, ...words: string[]): (error: unknown) => boolean {

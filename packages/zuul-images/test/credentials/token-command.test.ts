@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
-import type { Clock } from '@nodepool-builder/image-builder/module-kit';
+import type { Clock } from '@nodepool-builder/image-builder/plugin';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { signToken } from '../../src/credentials/json-web-token.ts';

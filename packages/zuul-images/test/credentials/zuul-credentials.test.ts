@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { rm } from 'node:fs/promises';
 import { describe, test } from 'node:test';
-import type { Clock } from '@nodepool-builder/image-builder/module-kit';
+import type { Clock } from '@nodepool-builder/image-builder/plugin';
 import { signToken } from '../../src/credentials/json-web-token.ts';
 import { createCredentials, type ZuulCredentials } from '../../src/credentials/zuul-credentials.ts';
 import { ApiFixture, ON } from '../api/api-fixture.ts';

@@ -1,7 +1,7 @@
 // Not a unit test: it takes seconds.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
+import { importedImageId } from '@nodepool-builder/image-builder/internal';
 import { randomNumbers } from '../../../../test/fixtures/random-numbers.ts';
 import { BuildHistory } from '../../../../test/fixtures/zuul/build-history.ts';
 import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';

@@ -1,6 +1,5 @@
 import type { TestContext } from 'node:test';
-import type { BuilderSite } from '@nodepool-builder/image-builder';
-import type { BuildRequest } from '@nodepool-builder/image-builder/module-kit';
+import type { BuilderSite, BuildRequest } from '@nodepool-builder/image-builder';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, type TestContext, test } from 'node:test';
-import type { Clock } from '@nodepool-builder/image-builder/module-kit';
+import type { Clock } from '@nodepool-builder/image-builder/plugin';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { Poller, type PollerOptions } from '../../src/polling/poller.ts';
 

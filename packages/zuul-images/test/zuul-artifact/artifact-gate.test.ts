@@ -1,8 +1,7 @@
 // Not a unit test: it starts servers and programs.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { ImageError } from '@nodepool-builder/image-builder';
-import type { GatedFile } from '@nodepool-builder/image-builder/module-kit';
+import { type GatedFile, ImageError } from '@nodepool-builder/image-builder';
 import { ArtifactServer, digest, idOf, ZuulSite } from './zuul-site.ts';
 
 const server = await ArtifactServer.start();

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { BuilderServices, DiskImage } from '@nodepool-builder/image-builder';
-import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
+import { importedImageId } from '@nodepool-builder/image-builder/internal';
 import { type Nginx, startNginx } from '../../../../test/fixtures/nginx.ts';
 import { RepositoryFixture } from '../../../../test/fixtures/repository-fixture.ts';
 import type { ArtifactRow, BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
-import { Client, WorkFailError, type JobHandler, Worker } from '@nodepool-builder/gearman-node';
+import { Client, type JobHandler, Worker, WorkFailError } from '@nodepool-builder/gearman-node';
 
 /** Starts our worker for a function `BEHAVIOUR:ANYTHING`; it speaks the lines of the peers' programs. */
 export function startOurWorker(port: number, name: string, input: Readable, output: Writable): Worker {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { Logger } from '@nodepool-builder/image-builder';
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { type Package, readBillOfMaterials } from '@nodepool-builder/provenance';
 import { errorMessage } from '../../terms/command-error.ts';
 import { BILL_OF_MATERIALS } from '../documents.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { attempt } from '@nodepool-builder/image-builder/module-kit';
+import { attempt } from '@nodepool-builder/image-builder/internal';
 import { readTrustedKeys } from '@nodepool-builder/provenance';
 import { SiteAttestation } from '../../attestation/site-attestation.ts';
 import { isSigning, trustedKeyFiles } from '../../configuration/attestation.ts';

@@ -1,13 +1,12 @@
-import type { CheckResult } from '@nodepool-builder/image-builder';
+import type { CheckArea, CheckResult } from '@nodepool-builder/image-builder';
 import {
   attempt,
-  type CheckArea,
   createMask,
   hiddenValues,
   MAX_TIMER_DELAY,
   unlessAborted,
   visible,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
 
 /** The areas with their headings, in the order of the output. */
 export const AREAS: Readonly<Record<CheckArea, string>> = {

@@ -1,5 +1,5 @@
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { runCommand } from '@nodepool-builder/image-builder/module-kit';
+import { runCommand } from '@nodepool-builder/image-builder/internal';
 import type { Check } from './checks.ts';
 
 /** Commands that show whether NTP synchronises the clock, and a pattern for the line that shows it. */

@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { type ConnectionOptions, connect, type PeerCertificate } from 'node:tls';
 import { Admin, ConnectionError, formatAddress, type ServerAddress } from '@nodepool-builder/gearman-node';
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { attempt, unlessAborted } from '@nodepool-builder/image-builder/module-kit';
+import { attempt, unlessAborted } from '@nodepool-builder/image-builder/internal';
 import type { Configuration } from '../../configuration/configuration.ts';
 import { jobServers } from '../../configuration/gearman-server.ts';
 import { functionName } from '../../protocol/functions.ts';

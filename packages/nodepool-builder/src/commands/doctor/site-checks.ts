@@ -9,9 +9,9 @@ import {
 import {
   attempt,
   checkDiskImage,
-  checkImagesDirectory,
   checkFreeSpace,
-} from '@nodepool-builder/image-builder/module-kit';
+  checkImagesDirectory,
+} from '@nodepool-builder/image-builder/internal';
 import { diagnoseStore } from '@nodepool-builder/image-manager';
 import type { Configuration, DiskImageConfiguration } from '../../configuration/configuration.ts';
 import type { LoadedConfiguration } from '../../configuration/load.ts';

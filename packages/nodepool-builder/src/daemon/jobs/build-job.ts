@@ -1,4 +1,4 @@
-import { WorkFailError, type WorkerJob } from '@nodepool-builder/gearman-node';
+import { type WorkerJob, WorkFailError } from '@nodepool-builder/gearman-node';
 import type {
   BaseImageBuilder,
   Image,
@@ -10,7 +10,7 @@ import {
   checkImageId,
   inheritedEnvironment,
   parseImportedImageId,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
 import { encodeResult } from '@nodepool-builder/image-manager/protocol';
 import { attestationsOf } from '../../attestation/documents.ts';
 import { packageListOf } from '../../attestation/origin/package-list.ts';

@@ -1,5 +1,5 @@
 import type { Image, ImageRepository, Logger } from '@nodepool-builder/image-builder';
-import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
+import { checksumsOf } from '@nodepool-builder/image-builder/internal';
 import { inMessage, JobError } from '../../protocol/job-reply.ts';
 
 /** Returns `qcow2:<sha256>` for one file of an image; undefined if no digest is known. */

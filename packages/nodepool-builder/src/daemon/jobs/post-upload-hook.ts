@@ -1,6 +1,6 @@
 import { WorkFailError } from '@nodepool-builder/gearman-node';
 import type { ImageProvider, Logger, UploadRequest } from '@nodepool-builder/image-builder';
-import { createMask, hiddenValues, runCommand, visible } from '@nodepool-builder/image-builder/module-kit';
+import { createMask, hiddenValues, runCommand, visible } from '@nodepool-builder/image-builder/internal';
 import { errorMessage } from '../../terms/command-error.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { Progress } from '@nodepool-builder/image-builder';
-import { attemptText, partDone, type Retry } from '@nodepool-builder/image-builder/module-kit';
+import { attemptText, partDone, type Retry } from '@nodepool-builder/image-builder/internal';
 import type { Reading } from '../../protocol/running-job.ts';
 
 /** Progress of an operation, and the total number of bytes if it transfers a file. */

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
-import { WorkFailError, type WorkerJob } from '@nodepool-builder/gearman-node';
-import { watchRetries } from '@nodepool-builder/image-builder/module-kit';
+import { type WorkerJob, WorkFailError } from '@nodepool-builder/gearman-node';
+import { watchRetries } from '@nodepool-builder/image-builder/internal';
 import { decodeCancel } from '@nodepool-builder/image-manager/protocol';
 import { CancelledError } from '../../protocol/cancelled-error.ts';
 import { subjectOf } from '../../protocol/functions.ts';

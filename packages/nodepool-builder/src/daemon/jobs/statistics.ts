@@ -5,7 +5,7 @@ import {
   type ImageFile,
   type Logger,
 } from '@nodepool-builder/image-builder';
-import { partDone } from '@nodepool-builder/image-builder/module-kit';
+import { partDone } from '@nodepool-builder/image-builder/internal';
 import { StatsD } from 'hot-shots';
 import { CancelledError } from '../../protocol/cancelled-error.ts';
 import type { MeteredProgress } from './progress-meter.ts';

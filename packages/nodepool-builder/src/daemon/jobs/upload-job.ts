@@ -1,4 +1,4 @@
-import { WorkFailError, type WorkerJob } from '@nodepool-builder/gearman-node';
+import { type WorkerJob, WorkFailError } from '@nodepool-builder/gearman-node';
 import {
   type BuilderService,
   type ClaimRequest,
@@ -12,7 +12,7 @@ import {
   type Snapshot,
   type UploadResult,
 } from '@nodepool-builder/image-builder';
-import { inheritedEnvironment, withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import { inheritedEnvironment, withTimeout } from '@nodepool-builder/image-builder/internal';
 import { encodeResult } from '@nodepool-builder/image-manager/protocol';
 import { checkUpload } from '../../attestation/gate.ts';
 import type { SiteAttestation } from '../../attestation/site-attestation.ts';

@@ -5,7 +5,7 @@ import {
   type Retry,
   retryText,
   watchRetries,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
 import { localTime } from '../../logging/record-format.ts';
 import { errorMessage } from '../../terms/command-error.ts';
 

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { WorkerJob } from '@nodepool-builder/gearman-node';
-import { ImageError, type SettingsOf } from '@nodepool-builder/image-builder';
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import { ImageError, type SettingsOf, type SettingsSchema } from '@nodepool-builder/image-builder';
 import type { ProviderConfiguration } from '../../configuration/configuration.ts';
 import { toText } from '../../yaml/values.ts';
 

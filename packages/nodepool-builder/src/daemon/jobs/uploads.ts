@@ -1,6 +1,6 @@
 import type { WorkerJob } from '@nodepool-builder/gearman-node';
 import type { ImageProvider, Logger, UploadResult } from '@nodepool-builder/image-builder';
-import { DamagedRecordError, Mutex, RecordDirectory } from '@nodepool-builder/image-builder/module-kit';
+import { DamagedRecordError, Mutex, RecordDirectory } from '@nodepool-builder/image-builder/internal';
 import { CancelledError } from '../../protocol/cancelled-error.ts';
 import { JobError } from '../../protocol/job-reply.ts';
 import { errorMessage } from '../../terms/command-error.ts';

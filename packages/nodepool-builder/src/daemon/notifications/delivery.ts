@@ -1,16 +1,15 @@
 import { createHmac } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import {
+  asNetworkError,
   createMask,
-  type HttpResponse,
-  HttpClient,
   hiddenValues,
   inheritedEnvironment,
-  asNetworkError,
   retryAfterSeconds,
   runCommand,
   visible,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/internal';
+import { HttpClient, type HttpResponse } from '@nodepool-builder/image-builder/plugin';
 import { isWebhookUrl, type NotificationSettings } from '../../configuration/notification.ts';
 import { packageVersion } from '../../terms/version.ts';
 import type { NotificationEvent } from './event.ts';

@@ -1,5 +1,6 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { type Retry, RetryBudget, RetryPolicy, retryText } from '@nodepool-builder/image-builder/module-kit';
+import { type Retry, RetryBudget, retryText } from '@nodepool-builder/image-builder/internal';
+import { RetryPolicy } from '@nodepool-builder/image-builder/plugin';
 import { EVENTS, type EventKind, type NotificationSettings } from '../../configuration/notification.ts';
 import { DeliveryError, deliver } from './delivery.ts';
 import { type EventFacts, makeEvent, type NotificationEvent } from './event.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { FakeImageProvider } from '../../../../../test/doubles/fake-image-provider.ts';
 import { uploadRecord } from './upload-record.ts';
 import { DiscardingProvider, DONE, FakeJob, GRACE, startUploads, succeed } from './uploads-fixture.ts';

@@ -1,4 +1,4 @@
-import { RecordDirectory } from '@nodepool-builder/image-builder/module-kit';
+import { RecordDirectory } from '@nodepool-builder/image-builder/internal';
 import { recordName, UPLOAD_RECORD, type UploadRecord } from '../../../src/daemon/jobs/upload-record.ts';
 
 /** Makes the record of an upload. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { ImageProvider, UploadResult } from '@nodepool-builder/image-builder';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { FakeImageProvider } from '../../../../../test/doubles/fake-image-provider.ts';
 import { RecordingLogger } from '../../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../../test/fixtures/scratch-directory.ts';

@@ -7,7 +7,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, it, type TestContext } from 'node:test';
-import { RetryPolicy } from '@nodepool-builder/image-builder/module-kit';
+import { RetryPolicy } from '@nodepool-builder/image-builder/plugin';
 import { RecordingLogger } from '../../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../../test/fixtures/scratch-directory.ts';
 import { undoAfter } from '../../../../../test/fixtures/undo-after.ts';
