@@ -8,11 +8,11 @@ import { formatNumber } from '../comparison.ts';
 import { type Distribution, distributionOf } from '../distribution.ts';
 import { Program } from '../program.ts';
 
-/** Longest permitted stall in milliseconds, by number of functions or jobs. */
-const STALL_BARS = [
-  [10_000, 10],
-  [100_000, 20],
-] as const;
+/** Functions or jobs of one peer. */
+const COUNT = 100_000;
+
+/** Maximum stall in milliseconds. */
+const STALL_BAR = 20;
 
 /** Jobs that one peer queues while another one submits a single job. */
 const QUEUED = 10_000;
@@ -34,26 +34,24 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   const floor = Program.start([process.execPath, join(import.meta.dirname, 'floor-map-program.ts')], context);
   const port = Number(await server.ask('port'));
   const rows: Measurement[] = [];
-  for (const [count, bar] of STALL_BARS) {
-    const stalls = new Map<string, number[][]>();
-    const record = (name: string, round: number, stall: number[]): void => {
-      if (round > 0) stalls.set(name, [...(stalls.get(name) ?? []), stall]);
-    };
-    for (let round = 0; round <= ROUNDS; round += 1) {
-      context.progress(`${count} functions, round ${round} of ${ROUNDS}`);
-      const tasks = new LongTasks(port, count, context);
-      for (const [name, task] of tasks.all) {
-        await Promise.all([server.ask('stall'), idle.ask('stall')]);
-        await task();
-        record(name, round, await server.askNumbers('stall'));
-        record(IDLE, round, await idle.askNumbers('stall'));
-      }
-      record(FLOOR, round, await floor.askNumbers(String(count)));
+  const stalls = new Map<string, number[][]>();
+  const record = (name: string, round: number, stall: number[]): void => {
+    if (round > 0) stalls.set(name, [...(stalls.get(name) ?? []), stall]);
+  };
+  for (let round = 0; round <= ROUNDS; round += 1) {
+    context.progress(`round ${round} of ${ROUNDS}`);
+    const tasks = new LongTasks(port, context);
+    for (const [name, task] of tasks.all) {
+      await Promise.all([server.ask('stall'), idle.ask('stall')]);
+      await task();
+      record(name, round, await server.askNumbers('stall'));
+      record(IDLE, round, await idle.askNumbers('stall'));
     }
-    for (const [name, samples] of stalls) {
-      const what = `Server, longest stall, ${formatNumber(count, 0)} ${name}`;
-      rows.push(stallRow(what, samples, name === IDLE || name === FLOOR ? undefined : bar));
-    }
+    record(FLOOR, round, await floor.askNumbers(String(COUNT)));
+  }
+  for (const [name, samples] of stalls) {
+    const bar = name === IDLE || name === FLOOR ? undefined : STALL_BAR;
+    rows.push(stallRow(`Server, longest stall, ${formatNumber(COUNT, 0)} ${name}`, samples, bar));
   }
   return [...rows, await measureDelay(port, context)];
 }
@@ -67,21 +65,19 @@ const FLOOR = 'records fill a bare Map';
 /** What may keep a server from its other connections. */
 class LongTasks {
   readonly #port: number;
-  readonly #count: number;
   readonly #context: BenchmarkContext;
   #peer: Socket | undefined;
   #handles: readonly string[] = [];
 
-  constructor(port: number, count: number, context: BenchmarkContext) {
+  constructor(port: number, context: BenchmarkContext) {
     this.#port = port;
-    this.#count = count;
     this.#context = context;
   }
 
   /** In the order in which they must run. */
   readonly all: readonly (readonly [name: string, task: () => Promise<unknown>])[] = [
     ['functions are registered', () => this.#request((index) => encodePacket('REQ', 'CAN_DO', `f${index}`))],
-    ['functions are listed by `status`', () => this.#until(this.#count)],
+    ['functions are listed by `status`', () => this.#until(COUNT)],
     ['functions lose their worker', () => this.#leave()],
     ['jobs are submitted', () => this.#submit()],
     ['jobs are cancelled', () => this.#cancel()],
@@ -92,7 +88,7 @@ class LongTasks {
   /** Sends many packets at once, and waits until the server has handled them. */
   async #request(packet: (index: number) => Buffer): Promise<string> {
     this.#peer ??= connect({ host: HOST, port: this.#port });
-    const packets = Array.from({ length: this.#count }, (_, index) => packet(index));
+    const packets = Array.from({ length: COUNT }, (_, index) => packet(index));
     const echo = encodePacket('REQ', 'ECHO_REQ', 'all handled');
     return await answered(this.#peer, Buffer.concat([...packets, echo]), 'all handled', this.#context);
   }
