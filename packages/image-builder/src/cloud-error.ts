@@ -19,7 +19,7 @@ const CLOUD_ERRORS = {
   'not-ours': { retriable: false, remedy: 'delete it by hand if nobody needs it' },
   conflict: { retriable: false, remedy: undefined },
   /** A response that violates the API, such as the page of a proxy. */
-  'invalid-answer': {
+  'invalid-response': {
     retriable: false,
     remedy: 'check that the endpoint belongs to the service, and that no proxy responds in its place',
   },
@@ -101,7 +101,8 @@ export function cloudError(
   options: CloudErrorOptions & { readonly remedy?: string } = {},
 ): CloudError {
   // The page of a proxy may be gone when the whole operation is repeated.
-  const { remedy = CLOUD_ERRORS[code].remedy, retriable = code === 'invalid-answer' || undefined } = options;
+  const { remedy = CLOUD_ERRORS[code].remedy, retriable = code === 'invalid-response' || undefined } =
+    options;
   const shown = reason.length > MAX_REASON ? `${reason.slice(0, MAX_REASON)}…` : reason;
   const message = `${subject}: ${shown}${remedy === undefined ? '' : `; ${remedy}`}`;
   return new CloudError(code, message, { ...options, ...(retriable && { retriable }) });

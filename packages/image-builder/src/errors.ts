@@ -58,3 +58,9 @@ export class ImageError extends Error {
     return IMAGE_ERRORS[this.code].retriable;
   }
 }
+
+/** Returns the message of an error. The error of a host with several addresses has none of its own. */
+export function errorMessage(error: unknown): string {
+  const { message, code, name } = Object(error) as Partial<NodeJS.ErrnoException>;
+  return message || code || name || String(error);
+}

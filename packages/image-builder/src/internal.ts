@@ -32,6 +32,7 @@ export { type DirectoryManifest, describeManifest, foreignImage, MANIFEST } from
 export { type DiskBlock, sendBlocks } from './disk-blocks.ts';
 export { syncToDisk, writeDurably } from './durable.ts';
 export { BUILD_TIMEOUT, parseDuration } from './duration.ts';
+export { errorMessage } from './errors.ts';
 export { formatBytes } from './format-bytes.ts';
 export { checkDisk, checkFormat, checkSelfContained } from './formats/check-format.ts';
 export {

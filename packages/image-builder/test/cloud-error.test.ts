@@ -20,6 +20,6 @@ test('only a cloud error for an absent object is replaced by undefined', () => {
 });
 
 test('an invalid response may be retried later, but its request is not repeated at once', () => {
-  assert.ok(cloudError('invalid-answer', 'provider aws: DescribeImages', 'it is HTML').retriable);
-  assert.equal(new CloudError('invalid-answer', 'cloud west: GET /images: it is HTML').retriable, false);
+  assert.ok(cloudError('invalid-response', 'provider aws: DescribeImages', 'it is HTML').retriable);
+  assert.equal(new CloudError('invalid-response', 'cloud west: GET /images: it is HTML').retriable, false);
 });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from '@nodepool-builder/image-builder';
+import { errorMessage } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
-import { errorMessage } from './errors.ts';
 
 /**
  * A document about the origin of an image, which a builder returned with the result of a job. The store keeps it as

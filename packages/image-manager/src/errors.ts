@@ -29,7 +29,3 @@ export class StoreError extends Error {
     return new StoreError('not-leader', `${reason}; wait to be elected again`, options);
   }
 }
-
-export function errorMessage(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}

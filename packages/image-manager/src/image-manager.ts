@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
+import { errorMessage } from '@nodepool-builder/image-builder/internal';
 import type { ManagerConfiguration } from './configuration.ts';
-import { errorMessage } from './errors.ts';
 import { BuilderFleet } from './gearman/builder-fleet.ts';
 import { LeaderLoop } from './leader-loop.ts';
 import type { ManagerEvent } from './manager-event.ts';

@@ -89,7 +89,7 @@ export class AwsRegion {
       const page = await this.call(task, signal, (options) => request(next, options));
       const entries = items(page);
       if (entries !== undefined) return { entries, next: page.NextToken };
-      throw cloudError('invalid-answer', subject, 'the response does not contain the list');
+      throw cloudError('invalid-response', subject, 'the response does not contain the list');
     });
   }
 

@@ -52,7 +52,7 @@ export function checkResponse<I extends object, O extends object>(
     const isWrong = isPage || start(operation)?.test(body.toString('latin1', 0, 4096)) === false;
     if (!isWrong) return result;
     const shown = body.length === 0 ? 'empty' : `of type ${JSON.stringify(type.slice(0, 80))}`;
-    throw cloudError('invalid-answer', subject, `the response is ${shown}, which AWS never sends`);
+    throw cloudError('invalid-response', subject, `the response is ${shown}, which AWS never sends`);
   };
 }
 

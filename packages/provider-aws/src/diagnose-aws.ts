@@ -89,14 +89,14 @@ async function checkBucket(
   signal: AbortSignal,
 ): Promise<CheckResult> {
   const remedy = `create it in ${region.name}, or set bucket-name to another bucket`;
-  const answer = await attempt(subject, signal, async () =>
+  const result = await attempt(subject, signal, async () =>
     region
       .call('HeadBucket', signal, (options) => region.s3.headBucket({ Bucket }, options))
       .catch(unlessAbsent),
   );
-  if (answer.problem) return answer.problem;
-  if (answer.value === undefined) return { subject, status: 'problem', message: 'does not exist', remedy };
-  const { BucketRegion: place = region.name } = answer.value;
+  if (result.problem) return result.problem;
+  if (result.value === undefined) return { subject, status: 'problem', message: 'does not exist', remedy };
+  const { BucketRegion: place = region.name } = result.value;
   if (place === region.name) return { subject, status: 'ok', message: `exists in ${place}` };
   return { subject, status: 'problem', message: `is in ${place}, not in ${region.name}`, remedy };
 }

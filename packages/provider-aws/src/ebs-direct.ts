@@ -273,12 +273,12 @@ async function describeSnapshot(
   { region, signal }: Pick<AwsUpload, 'region' | 'signal'>,
   id: string,
 ): Promise<Snapshot | undefined> {
-  const answer = await region
+  const response = await region
     .call('DescribeSnapshots', signal, (options) =>
       region.ec2.describeSnapshots({ SnapshotIds: [id] }, options),
     )
     .catch(unlessAbsent);
-  return answer?.Snapshots?.[0];
+  return response?.Snapshots?.[0];
 }
 
 /** Removes the snapshots of an upload, including one whose id no process learned. */

@@ -57,12 +57,12 @@ export async function importSnapshot(upload: AwsUpload): Promise<string> {
       return task.ImportTaskId ?? '';
     });
     return await waitForImport(upload, async () => {
-      const answer = await region
+      const response = await region
         .call('DescribeImportSnapshotTasks', signal, (options) =>
           region.ec2.describeImportSnapshotTasks({ ImportTaskIds: [id] }, options),
         )
         .catch(unlessAbsent); // The list may not contain a new task yet.
-      const { ImportSnapshotTasks: [task] = [] } = answer ?? {};
+      const { ImportSnapshotTasks: [task] = [] } = response ?? {};
       const { Status, StatusMessage, SnapshotId, Progress } = task?.SnapshotTaskDetail ?? {};
       return { id, status: Status, message: StatusMessage, result: SnapshotId, progress: Progress };
     });
@@ -95,12 +95,12 @@ export async function importImage(upload: AwsUpload): Promise<string> {
     });
     let snapshots: string[] = [];
     const imageId = await waitForImport(upload, async () => {
-      const answer = await region
+      const response = await region
         .call('DescribeImportImageTasks', signal, (options) =>
           region.ec2.describeImportImageTasks({ ImportTaskIds: [id] }, options),
         )
         .catch(unlessAbsent);
-      const { ImportImageTasks: [task] = [] } = answer ?? {};
+      const { ImportImageTasks: [task] = [] } = response ?? {};
       snapshots = task?.SnapshotDetails?.flatMap(({ SnapshotId }) => SnapshotId ?? []) ?? [];
       const { Status, StatusMessage, ImageId, Progress } = task ?? {};
       return { id, status: Status, message: StatusMessage, result: ImageId, progress: Progress };

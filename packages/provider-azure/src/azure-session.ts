@@ -1,6 +1,6 @@
 import type { ComputeManagementClient } from '@azure/arm-compute';
 import type { TokenCredential } from '@azure/identity';
-import { parseJson, withAbort, withTimeout } from '@nodepool-builder/image-builder/internal';
+import { errorMessage, parseJson, withAbort, withTimeout } from '@nodepool-builder/image-builder/internal';
 import { CloudError, cloudError, HttpClient, listAll } from '@nodepool-builder/image-builder/plugin';
 import { agentPolicy } from './agent-policy.ts';
 import { azureError } from './azure-error.ts';
@@ -82,7 +82,7 @@ export class AzureSession {
     const subject = `provider ${options.name}: credentials`;
     const credential = await account.credential().catch((error: unknown) => {
       if (error instanceof CloudError) throw error;
-      throw cloudError('auth-failed', subject, error instanceof Error ? error.message : String(error));
+      throw cloudError('auth-failed', subject, errorMessage(error));
     });
     const endpoint = endpointOf(account);
     const isPlain = endpoint.startsWith('http:');
@@ -164,7 +164,7 @@ export class AzureSession {
         } catch (error) {
           // The SDK accesses the list before it checks whether it exists.
           if (!(error instanceof TypeError)) throw error;
-          throw cloudError('invalid-answer', subject, 'the response does not contain the list');
+          throw cloudError('invalid-response', subject, 'the response does not contain the list');
         }
       });
       return { entries: page, next: page.continuationToken };
@@ -183,11 +183,11 @@ export class AzureSession {
       const path = `/subscriptions/${subscription}/resourceGroups/${resourceGroup}/providers/Microsoft.Authorization/permissions`;
       const url = new URL(`${endpointOf(this.account)}${path}?api-version=2022-04-01`);
       const headers = { authorization: `Bearer ${token?.token}` };
-      const answer = await new HttpClient({ timeout: 60 }).send({ url, headers, signal });
-      const body = parseJson(answer.body) as PermissionResponse;
-      if (answer.status === 200 && Array.isArray(body.value)) return body.value;
-      const { code = '', message = `status ${answer.status}` } = body.error ?? {};
-      throw Object.assign(new Error(message), { name: 'RestError', statusCode: answer.status, code });
+      const response = await new HttpClient({ timeout: 60 }).send({ url, headers, signal });
+      const body = parseJson(response.body) as PermissionResponse;
+      if (response.status === 200 && Array.isArray(body.value)) return body.value;
+      const { code = '', message = `status ${response.status}` } = body.error ?? {};
+      throw Object.assign(new Error(message), { name: 'RestError', statusCode: response.status, code });
     });
   }
 

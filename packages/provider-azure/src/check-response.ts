@@ -47,7 +47,7 @@ export function checkResponse(subject: string, endpoint: string): Policy {
         meter.add(body?.length ?? 0);
         const isSuccess = status >= 200 && status < 300;
         if (!isSuccess || !body || /^\s*\{/.test(body)) return response;
-        throw cloudError('invalid-answer', subject, 'the response is not JSON from Resource Manager');
+        throw cloudError('invalid-response', subject, 'the response is not JSON from Resource Manager');
       } catch (error) {
         if (!tooLong.signal.aborted) throw error;
         throw cloudError('response-too-large', subject, meter.reason);

@@ -76,10 +76,10 @@ async function checkPermissions(
   signal: AbortSignal,
 ): Promise<CheckResult> {
   const subject = `permissions of provider ${session.name}`;
-  const answer = await attempt(subject, signal, () => session.permissions(signal));
-  if (answer.problem) return answer.problem;
+  const result = await attempt(subject, signal, () => session.permissions(signal));
+  if (result.problem) return result.problem;
   const needed = [...DISK_ACTIONS, ...(gallery === undefined ? IMAGE_ACTIONS : GALLERY_ACTIONS)];
-  const lacking = needed.filter((action) => !answer.value.some((permission) => permits(permission, action)));
+  const lacking = needed.filter((action) => !result.value.some((permission) => permits(permission, action)));
   const { resourceGroup } = session.account;
   if (lacking.length === 0) {
     return { subject, status: 'ok', message: `the roles in resource group ${resourceGroup} are sufficient` };
@@ -107,7 +107,7 @@ async function checkTarget(
 ): Promise<CheckResult> {
   const { resourceGroup } = session.account;
   const subject = gallery === undefined ? `images of provider ${session.name}` : `gallery ${gallery}`;
-  const answer = await attempt(subject, signal, async () => {
+  const result = await attempt(subject, signal, async () => {
     if (gallery === undefined) {
       await session.list('list of images', signal, ({ images }, options) =>
         images.listByResourceGroup(resourceGroup, options),
@@ -118,7 +118,7 @@ async function checkTarget(
       );
     }
   });
-  if (answer.problem) return answer.problem;
+  if (result.problem) return result.problem;
   const message = gallery === undefined ? `resource group ${resourceGroup} lists its images` : 'it exists';
   return { subject, status: 'ok', message };
 }
@@ -130,7 +130,7 @@ async function checkQuota(
   signal: AbortSignal,
 ): Promise<CheckResult | undefined> {
   const subject = `quota of provider ${session.name}`;
-  const answer = await attempt(subject, signal, async () => {
+  const result = await attempt(subject, signal, async () => {
     try {
       return await session.list('list of quotas', signal, ({ usage }, options) =>
         usage.list(location, options),
@@ -140,14 +140,14 @@ async function checkQuota(
       throw error;
     }
   });
-  if (answer.problem) return answer.problem;
-  if (answer.value === undefined) {
+  if (result.problem) return result.problem;
+  if (result.value === undefined) {
     // Uploads need no permission outside the resource group.
     const remedy = 'for this check, grant Microsoft.Compute/locations/usages/read in the subscription';
     return { subject, status: 'warning', message: 'the credentials may not read the quota', remedy };
   }
   const wanted = QUOTAS.find(([storage]) => storage === diskType)?.[1];
-  const found = answer.value.find(({ name }) => name?.value === wanted);
+  const found = result.value.find(({ name }) => name?.value === wanted);
   if (found?.currentValue === undefined || found.limit === undefined) return undefined;
   const { currentValue, limit } = found;
   const message = `${currentValue} of ${limit} disks of ${diskType} in ${location}`;

@@ -25,7 +25,7 @@ export interface PagesOptions {
   readonly limit: Pick<BandwidthLimit, 'take'> | undefined;
   readonly signal: AbortSignal;
   /** Seconds after which a request without a response is repeated. Default 180. */
-  readonly answerTimeout?: number;
+  readonly responseTimeout?: number;
   readonly onProgress: (progress: { readonly done: number; readonly total: number }) => void;
 }
 
@@ -124,9 +124,9 @@ export class DiskPages {
 
   async #open(): Promise<PageBlobClient> {
     const { AnonymousCredential, PageBlobClient: Client, RestError } = await import('@azure/storage-blob');
-    const { grant, signal, answerTimeout: seconds = 180 } = this.#options;
-    const answerTimeout = {
-      name: 'answerTimeout',
+    const { grant, signal, responseTimeout: seconds = 180 } = this.#options;
+    const responseTimeout = {
+      name: 'responseTimeout',
       async sendRequest<R extends { abortSignal?: unknown }, A>(
         request: R,
         next: (request: R) => Promise<A>,
@@ -145,7 +145,7 @@ export class DiskPages {
       retryOptions: RETRIES,
       additionalPolicies: [
         { policy: agentPolicy(), position: 'perCall' as const },
-        { policy: answerTimeout, position: 'perRetry' as const },
+        { policy: responseTimeout, position: 'perRetry' as const },
       ],
     };
     return new Client(await grant(), new AnonymousCredential(), options);

@@ -51,7 +51,7 @@ test('a page request to Azure without a response is repeated', async (t) => {
   const url = await startServer(t, (_, response) => {
     if (++seen > 1) response.writeHead(201).end();
   });
-  await send(t, [0], { grant: () => Promise.resolve(`${url}?sig=secret`), answerTimeout: 2 });
+  await send(t, [0], { grant: () => Promise.resolve(`${url}?sig=secret`), responseTimeout: 2 });
   // Two pages and the repeated request; on a busy host, a response may come too late once more.
   assert.ok(seen >= 3);
 });

@@ -83,7 +83,7 @@ async function checkProject(diagnosis: Diagnosis): Promise<CheckResult> {
 async function checkBucket({ session, entry, signal }: Diagnosis, bucket: string): Promise<CheckResult> {
   const subject = `bucket ${bucket} of provider ${entry.name}`;
   const remedy = 'create it, or set bucket-name to another bucket';
-  const answer = await attempt(
+  const result = await attempt(
     subject,
     signal,
     async () =>
@@ -93,7 +93,7 @@ async function checkBucket({ session, entry, signal }: Diagnosis, bucket: string
       }),
     remedy,
   );
-  return answer.problem ?? compare(subject, BUCKET_PERMISSIONS, answer.value);
+  return result.problem ?? compare(subject, BUCKET_PERMISSIONS, result.value);
 }
 
 /** @returns undefined if the credentials may not read the quota, because uploads do not require this permission */

@@ -82,7 +82,7 @@ export class GceCredentials extends GoogleAuth {
     const arrayBuffer = async (): Promise<Uint8Array> => {
       const body = await readBounded((stream ?? []) as unknown as AsyncIterable<Uint8Array>, meter);
       if (!isSuccess || status === 204 || /^\s*\{/.test(body.toString('latin1', 0, 100))) return body;
-      throw cloudError('invalid-answer', this.#subject, 'the response is not JSON from Compute Engine');
+      throw cloudError('invalid-response', this.#subject, 'the response is not JSON from Compute Engine');
     };
     return Object.assign(response, { arrayBuffer });
   }

@@ -29,8 +29,8 @@ export async function isOperationDone(
   task: string,
 ): Promise<boolean> {
   const asked = session.call('GetOperation', signal, async ({ operations, project }) => {
-    const [answer] = await operations.get({ project, operation });
-    return answer;
+    const [response] = await operations.get({ project, operation });
+    return response;
   });
   const found = await asked.catch(unlessAbsent);
   const failure = found && operationError(session.subject(task), found);
@@ -77,7 +77,7 @@ export async function listImages(
     });
     // An empty list has no `items`.
     if (page?.kind === 'compute#imageList') return { entries, next: page.nextPageToken };
-    throw cloudError('invalid-answer', subject, 'the response is not an image list');
+    throw cloudError('invalid-response', subject, 'the response is not an image list');
   });
 }
 

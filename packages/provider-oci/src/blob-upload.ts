@@ -286,8 +286,15 @@ async function patch(
   };
   const path = session.location;
   try {
-    const answer = await registry.send({ task: 'PATCH blob', method: 'PATCH', path, headers, body, signal });
-    const { location, range } = answer.headers;
+    const response = await registry.send({
+      task: 'PATCH blob',
+      method: 'PATCH',
+      path,
+      headers,
+      body,
+      signal,
+    });
+    const { location, range } = response.headers;
     if (location !== undefined) session.location = registry.resolve(location);
     // Amazon ECR accepts all chunks, but always returns the range of the first one. The digest is checked at the end.
     if (range !== undefined && end > 1 && offsetOf(range) !== end) session.isDoubtful = true;

@@ -95,17 +95,17 @@ async function fetchToken(
           },
         }),
   });
-  const answer = await sent.catch((error: unknown) => {
+  const response = await sent.catch((error: unknown) => {
     signal.throwIfAborted();
     throw noResponse(what, error);
   });
-  if (answer.status !== 200) {
-    const error = registryError(what, answer);
+  if (response.status !== 200) {
+    const error = registryError(what, response);
     if (error.code !== 'not-found') throw error;
     // A 404 from a wrong token service must not look like a missing image.
     throw cloudError('auth-failed', what, error.message, { remedy: 'check the registry that refers to it' });
   }
-  const { token, access_token: accessToken } = readToken(answer.body, what);
+  const { token, access_token: accessToken } = readToken(response.body, what);
   const found = token || accessToken;
   if (found) return found;
   throw cloudError('auth-failed', what, 'the response contains no token');

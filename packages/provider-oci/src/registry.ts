@@ -112,16 +112,16 @@ export class Registry {
     const start = performance.now();
     try {
       const url = typeof path === 'string' ? this.#url(path) : path;
-      const answer = await this.#authorized({ ...request, url, signal, followsRedirects: false });
+      const response = await this.#authorized({ ...request, url, signal, followsRedirects: false });
       // A redirect to a storage host means that the blob exists.
-      if (answer.status < 300 || (answer.status < 400 && request.method === 'HEAD')) return answer;
-      if (answer.status >= 400) {
-        const error = registryError(`${this.subject}: ${task}`, answer, request.method);
+      if (response.status < 300 || (response.status < 400 && request.method === 'HEAD')) return response;
+      if (response.status >= 400) {
+        const error = registryError(`${this.subject}: ${task}`, response, request.method);
         // A web page with status 404 does not mean that something is missing.
-        if (answer.status !== 404 || !/^\s*</.test(answer.body)) throw error;
+        if (response.status !== 404 || !/^\s*</.test(response.body)) throw error;
         throw this.#invalid(task, 'the response with status 404 is a web page');
       }
-      const target = URL.parse(answer.headers.location ?? '', url.href)?.origin ?? 'nowhere';
+      const target = URL.parse(response.headers.location ?? '', url.href)?.origin ?? 'nowhere';
       const reason = `${url.origin} redirects to ${target}; correct repository or endpoint`;
       throw cloudError('bad-request', `${this.subject}: ${task}`, reason);
     } catch (error) {
@@ -146,9 +146,9 @@ export class Registry {
       headers: { accept: [...MANIFEST_TYPES, ...FOREIGN_TYPES].join(', ') },
       signal,
     };
-    const answer = await this.request(request).catch(unlessAbsent);
-    if (answer === undefined) return undefined;
-    const { body: text, headers } = answer;
+    const response = await this.request(request).catch(unlessAbsent);
+    if (response === undefined) return undefined;
+    const { body: text, headers } = response;
     const [type = ''] = (headers['content-type'] ?? '').split(';', 1);
     if (!/^\s*\{/.test(text)) throw this.#invalid(request.task, 'the response is not a manifest');
     return { digest: contentDigest(text), type: type.trim(), text };
@@ -182,13 +182,13 @@ export class Registry {
     return await listAll(options, async (marker, size) => {
       const first = size === undefined ? 'tags/list' : `tags/list?n=${size}`;
       const path = marker === undefined ? first : this.resolve(marker);
-      const answer = await this.request({ task: 'GET tags', path, signal }).catch((error: unknown) => {
+      const response = await this.request({ task: 'GET tags', path, signal }).catch((error: unknown) => {
         if (marker !== undefined) throw error; // Only the first page can report that the repository does not exist.
         return unlessAbsent(error);
       });
-      if (answer === undefined) return { entries: [] };
-      const entries = this.#readTags(answer.body);
-      const next = nextPage([answer.headers.link ?? ''].flat().join(','));
+      if (response === undefined) return { entries: [] };
+      const entries = this.#readTags(response.body);
+      const next = nextPage([response.headers.link ?? ''].flat().join(','));
       return { entries, next: entries.length === 0 ? undefined : next };
     });
   }
@@ -226,7 +226,7 @@ export class Registry {
 
   #invalid(task: string, reason: string): CloudError {
     const { host } = this.#options.endpoint;
-    return cloudError('invalid-answer', `${this.subject}: ${task}`, `${host} is not a registry: ${reason}`);
+    return cloudError('invalid-response', `${this.subject}: ${task}`, `${host} is not a registry: ${reason}`);
   }
 
   #url(path: string): URL {
@@ -248,12 +248,12 @@ export class Registry {
         headers: { ...request.headers, ...(authorization !== undefined && { authorization }) },
       });
     const known = this.#authorizations.get(scope);
-    const answer = await send(known?.value);
+    const response = await send(known?.value);
     // Amazon's registry rejects an expired password with 403, without a challenge.
-    const isRefused = answer.status === 401 || (answer.status === 403 && known !== undefined);
-    if (!isRefused) return answer;
-    if (answer.status === 401) this.#authorizations.delete(scope);
-    const challenge = parseChallenge(answer.headers['www-authenticate']) ?? known?.challenge;
+    const isRefused = response.status === 401 || (response.status === 403 && known !== undefined);
+    if (!isRefused) return response;
+    if (response.status === 401) this.#authorizations.delete(scope);
+    const challenge = parseChallenge(response.headers['www-authenticate']) ?? known?.challenge;
     const authorization = await authorize({
       client,
       challenge,
@@ -263,7 +263,7 @@ export class Registry {
       signal,
     });
     // The same password would be rejected again.
-    if (challenge === undefined || authorization === known?.value) return answer;
+    if (challenge === undefined || authorization === known?.value) return response;
     this.#authorizations.set(scope, { value: authorization, challenge });
     return await send(authorization);
   }

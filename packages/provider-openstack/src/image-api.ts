@@ -93,8 +93,8 @@ export class ImageApi {
   /** `GET /v2/images?limit=1`: checks that the cloud responds, and returns the `Date` header of the response. */
   async probe(signal: AbortSignal): Promise<string | undefined> {
     const query = { limit: '1' };
-    const answer = await this.#client.json('GET', '/images', { query, reader: IMAGE_PAGE, signal });
-    return answer.headers.date;
+    const response = await this.#client.json('GET', '/images', { query, reader: IMAGE_PAGE, signal });
+    return response.headers.date;
   }
 
   /**

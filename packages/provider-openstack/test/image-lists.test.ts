@@ -61,7 +61,7 @@ it('one of our own images that cannot be read causes an error instead of appeari
   for (const broken of [null, 7, { ...OWN }, { ...image('b', OWN), created_at: null }, { ...OWN, id: 'b' }]) {
     const images = [image('a', OWN), broken];
     const { session } = await cloudWith(t, () => ({ status: 200, json: { images } }));
-    await assert.rejects(new ImageApi(session).list(OWN, signal), { code: 'invalid-answer' });
+    await assert.rejects(new ImageApi(session).list(OWN, signal), { code: 'invalid-response' });
   }
 });
 

@@ -232,7 +232,7 @@ const IMAGE_FAULTS: readonly FaultCase[] = [
   {
     name: 'is shown without an id',
     fault: changesAnswer(({ id: _, ...image }) => image),
-    code: 'invalid-answer',
+    code: 'invalid-response',
     words: 'id is missing',
   },
 ];

@@ -27,7 +27,11 @@ export function checkResponse<I extends object, O extends object>(
   return (next, context) => async (args) => {
     const operation = String(context.commandName).replace(/Command$/, '');
     const refuse = (reason: string): never => {
-      throw cloudError('invalid-answer', `${subject}: ${operation}`, `this is not an S3 response: ${reason}`);
+      throw cloudError(
+        'invalid-response',
+        `${subject}: ${operation}`,
+        `this is not an S3 response: ${reason}`,
+      );
     };
     const result = await next(args);
     const response = result.response as HttpResponse;

@@ -106,10 +106,10 @@ async function fetchRest(
   const { file, path, position, etag } = fetched;
   const rest = position > 0 && { Range: `bytes=${position}-`, ...(etag && { IfMatch: etag }) };
   await store.call('GetObject', key, signal, async (client, request) => {
-    const answer = await client.getObject({ Bucket: store.bucket, Key: key, ...rest }, request);
-    if (position > 0 && answer.ContentRange === undefined) await restart(fetched); // Without ContentRange, the store has ignored the range.
-    fetched.etag ??= answer.ETag;
-    for await (const chunk of addAbortSignal(signal, answer.Body as Readable) as AsyncIterable<Buffer>) {
+    const response = await client.getObject({ Bucket: store.bucket, Key: key, ...rest }, request);
+    if (position > 0 && response.ContentRange === undefined) await restart(fetched); // Without ContentRange, the store has ignored the range.
+    fetched.etag ??= response.ETag;
+    for await (const chunk of addAbortSignal(signal, response.Body as Readable) as AsyncIterable<Buffer>) {
       fetched.hash.update(chunk);
       await writeSparse(file, chunk, fetched.position).catch((error: unknown) => {
         throw asImageError(error, `writing "${path}"`);

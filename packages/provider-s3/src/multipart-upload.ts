@@ -53,10 +53,10 @@ export async function startMultipart({
   const sha256 = file.checksums && { [SHA256]: file.checksums.sha256 };
   const Metadata = { [UPLOAD]: uploadDigest(uploadId), ...sha256 };
   const input = { Bucket: store.bucket, Key: key, ContentType: 'application/octet-stream', Metadata };
-  const answer = await store.call('CreateMultipartUpload', key, signal, (client, options) =>
+  const response = await store.call('CreateMultipartUpload', key, signal, (client, options) =>
     client.createMultipartUpload(input, options),
   );
-  const { UploadId: id = '', ServerSideEncryption: encryption = '' } = answer;
+  const { UploadId: id = '', ServerSideEncryption: encryption = '' } = response;
   return { id, hasOpaqueEtags: encryption.startsWith('aws:kms') };
 }
 
@@ -176,8 +176,8 @@ async function sendPart({ store, key, limit }: MultipartUpload, part: PartToSend
     ContentMD5: digest.toString('base64'),
   };
   const sent = store.call('UploadPart', key, signal, (client, options) => client.uploadPart(input, options));
-  const answer = await sent.catch(unlessMissing);
-  if (answer !== undefined) return answer.ETag ?? `"${digest.toString('hex')}"`;
+  const response = await sent.catch(unlessMissing);
+  if (response !== undefined) return response.ETag ?? `"${digest.toString('hex')}"`;
   const reason = 'another process aborted its multipart upload';
   throw cloudError('image-failed', `object ${store.bucket}/${key}`, reason);
 }

@@ -144,9 +144,9 @@ export class ObjectStore {
     return await listAll({ subject }, async (marker) => {
       const page = await this.call(task, key, signal, (client, options) => request(client, options, marker));
       const { isTruncated, next } = page;
-      if (isTruncated === undefined) throw cloudError('invalid-answer', subject, 'IsTruncated is missing');
+      if (isTruncated === undefined) throw cloudError('invalid-response', subject, 'IsTruncated is missing');
       if (!isTruncated) return { entries: page.entries };
-      if (!next) throw cloudError('invalid-answer', subject, 'a page other than the last has no marker');
+      if (!next) throw cloudError('invalid-response', subject, 'a page other than the last has no marker');
       return page;
     });
   }
@@ -173,9 +173,9 @@ export class ObjectStore {
     const asked = this.call('HeadObject', key, signal, (client, options) =>
       client.headObject({ Bucket: this.bucket, Key: key }, options),
     );
-    const answer = await asked.catch(unlessMissing);
-    if (answer === undefined) return undefined;
-    const { ContentLength: size = 0, ETag: etag = '', Metadata: metadata = {} } = answer;
+    const response = await asked.catch(unlessMissing);
+    if (response === undefined) return undefined;
+    const { ContentLength: size = 0, ETag: etag = '', Metadata: metadata = {} } = response;
     return { size, etag, metadata };
   }
 

@@ -140,11 +140,11 @@ export class ServerConnection {
    * Reserves the place of a later reply. Packets sent in the meantime follow it, because a client expects replies in
    * the order of its requests. Reading is paused until then, so that at most the replies to one chunk are kept.
    *
-   * @param answer resolves with a function that sends the reply
+   * @param reply resolves with a function that sends the reply
    */
-  sendLater(answer: Promise<() => void>): void {
+  sendLater(reply: Promise<() => void>): void {
     this.#keep(async () => {
-      const send = await answer;
+      const send = await reply;
       const kept = this.#kept;
       this.#kept = []; // lets send() send instead of keeping
       send();

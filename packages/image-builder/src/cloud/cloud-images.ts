@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { BandwidthLimit } from '../bandwidth-limit.ts';
 import { signalOf } from '../cancellation.ts';
 import { CloudError, cloudError } from '../cloud-error.ts';
+import { errorMessage } from '../errors.ts';
 import type { ImageFormat } from '../formats.ts';
 import type { ImageFilter } from '../image-filter/image-filter.ts';
 import { cloudImageName, fileTags, imageTags } from '../image-tags.ts';
@@ -341,7 +342,7 @@ export abstract class CloudImages<
       // After an abort, the upload stays on record in any case.
       if (signal.aborted) return error;
       if (!(error instanceof CloudError)) {
-        const reason = `${error instanceof Error ? error.message : String(error)}; its cleanup also failed`;
+        const reason = `${errorMessage(error)}; its cleanup also failed`;
         return cloudError('image-failed', subject, reason, { cause: error });
       }
       error.retriable = true;

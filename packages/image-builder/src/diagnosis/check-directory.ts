@@ -1,5 +1,6 @@
 import { access, constants, open, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
+import { errorMessage } from '../errors.ts';
 import { formatBytes } from '../format-bytes.ts';
 import { lockHolder } from '../repository/directory-lock.ts';
 import { Layout } from '../repository/layout.ts';
@@ -88,7 +89,7 @@ async function checkFileSystem(subject: string, path: string): Promise<CheckResu
         message: 'is writable; sparse files cannot be tested without changing it',
       };
     }
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     const isFull = code === 'ENOSPC' || code === 'EDQUOT';
     const fix = isFull ? 'free space there' : 'check the disk and the mount';
     return { subject, status: 'problem', message: `cannot be written: ${why}`, remedy: fix };

@@ -1,3 +1,4 @@
+import { errorMessage } from '../errors.ts';
 /** Part of a site to which a check belongs. */
 export type CheckArea =
   | 'configuration'
@@ -54,12 +55,6 @@ export async function attempt<T>(
     if (at === -1) return { problem };
     return { problem: { ...problem, message: message.slice(0, at), remedy: message.slice(at + 2) } };
   }
-}
-
-/** Returns the message of an error. The error of a host with several addresses has none of its own. */
-function errorMessage(error: unknown): string {
-  const { message, code, name } = Object(error) as Partial<NodeJS.ErrnoException>;
-  return message || code || name || String(error);
 }
 
 /** Maximum difference in seconds between the clock of this host and another one. */

@@ -107,7 +107,7 @@ class ThreadHash implements RunningHash {
     this.name = name;
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;
-    port1.on('message', (answer: string) => this.#next()?.resolve(answer));
+    port1.on('message', (digest: string) => this.#next()?.resolve(digest));
     port1.on('close', () => {
       this.#hasEnded = true;
       while (this.#due.length > 0) this.#next()?.reject(this.#ended());
@@ -127,18 +127,18 @@ class ThreadHash implements RunningHash {
 
   async update(bytes: Range | undefined): Promise<string> {
     if (this.#hasEnded) throw this.#ended();
-    const answer = Promise.withResolvers<string>();
-    this.#due.push(answer);
+    const digest = Promise.withResolvers<string>();
+    this.#due.push(digest);
     this.#port.ref();
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
     this.#port.postMessage(bytes);
-    return await answer.promise;
+    return await digest.promise;
   }
 
   #next(): PromiseWithResolvers<string> | undefined {
-    const answer = this.#due.shift();
+    const digest = this.#due.shift();
     if (this.#due.length === 0) this.#port.unref();
-    return answer;
+    return digest;
   }
 
   #ended(): Error {

@@ -74,8 +74,8 @@ export class HttpClient {
         throwHttpErrors: false,
         retry: { limit: 0 },
         timeout: { request: timeout * 1000 },
-        followRedirect: (answer) =>
-          followsRedirects && form === undefined && isFollowed(method, answer.statusCode, answer),
+        followRedirect: (response) =>
+          followsRedirects && form === undefined && isFollowed(method, response.statusCode, response),
       });
       // got's own event waits for the whole response body.
       void sending.on('request', (outgoing) =>
@@ -86,9 +86,9 @@ export class HttpClient {
       void sending.on('downloadProgress', ({ transferred }) => {
         if (transferred > meter.limit) tooLong.abort();
       });
-      const answer = await sending;
-      meter.add(answer.rawBody.length);
-      return { status: answer.statusCode, headers: answer.headers, body: answer.body };
+      const response = await sending;
+      meter.add(response.rawBody.length);
+      return { status: response.statusCode, headers: response.headers, body: response.body };
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof TimeoutError) {

@@ -60,7 +60,7 @@ export function imageListContract(
       test(`${title} in place of an image list causes an error that names the provider`, async (t) => {
         const { site } = await start(t, open, (response) => send(response, wrong));
         const error = await failure(site.provider);
-        assert.equal(error.code, 'invalid-answer', error.message);
+        assert.equal(error.code, 'invalid-response', error.message);
         assert.match(error.message, /^(?:provider|cloud) \S+: /);
       });
     }

@@ -1,5 +1,5 @@
 import type { ImageProvider, Logger, ProviderImage } from '@nodepool-builder/image-builder';
-import { errorMessage } from '../errors.ts';
+import { errorMessage } from '@nodepool-builder/image-builder/internal';
 import { isOwn } from '../ownership.ts';
 import type { ManagerState, Upload } from '../records.ts';
 

@@ -1,4 +1,4 @@
-import { errorMessage } from '../errors.ts';
+import { errorMessage } from '@nodepool-builder/image-builder/internal';
 import type { Upload } from '../records.ts';
 import { deleteFiles } from '../tasks/delete.ts';
 import type { TaskContext } from '../tasks/tasks.ts';

@@ -1,8 +1,8 @@
 import type { SettingsSchema } from '@nodepool-builder/image-builder';
-import { parseImportedImageId } from '@nodepool-builder/image-builder/internal';
+import { errorMessage, parseImportedImageId } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { checkDocument, type ImageDocument } from '../documents.ts';
-import { errorMessage, StoreError } from '../errors.ts';
+import { StoreError } from '../errors.ts';
 import { buildKeyOf, isOwn, OWNER } from '../ownership.ts';
 import type { StoredState } from './leadership.ts';
 import type { StateStore } from './state-store.ts';

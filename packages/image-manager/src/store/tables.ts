@@ -1,6 +1,7 @@
 import type { ObjectSchema, SettingsSchema } from '@nodepool-builder/image-builder';
+import { errorMessage } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
-import { errorMessage, StoreError } from '../errors.ts';
+import { StoreError } from '../errors.ts';
 import { OWNER } from '../ownership.ts';
 import {
   BUILD,

@@ -1,6 +1,6 @@
 import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
+import { errorMessage } from '@nodepool-builder/image-builder/internal';
 import type { ManagerConfiguration } from '../configuration.ts';
-import { errorMessage } from '../errors.ts';
 import type { BuilderFleet } from '../gearman/builder-fleet.ts';
 import { cancellationOf } from '../gearman/cancellation.ts';
 import { jobFailure } from '../gearman/run-job.ts';

@@ -11,7 +11,7 @@ import type {
 import { checksumsOf } from '@nodepool-builder/image-builder/internal';
 import { buildDigestOf, readAttestations, type SiteAttester } from '@nodepool-builder/provenance';
 import type { ProviderConfiguration } from '../configuration/configuration.ts';
-import { errorMessage } from '../terms/command-error.ts';
+import { errorLine } from '../terms/command-error.ts';
 import { attestationsOf, billOfMaterialsOf } from './documents.ts';
 import type { SiteAttestation } from './site-attestation.ts';
 
@@ -59,7 +59,7 @@ export class UploadAttestation {
     try {
       await attester.check();
     } catch (cause) {
-      throw new WorkFailError(`the upload cannot be attested: ${errorMessage(cause)}`, { cause });
+      throw new WorkFailError(`the upload cannot be attested: ${errorLine(cause)}`, { cause });
     }
     return new UploadAttestation(attester, configuration, repository);
   }
@@ -125,7 +125,7 @@ export class UploadAttestation {
       this.#bundles = documents.map((one) => one.text);
       return undefined;
     } catch (error) {
-      return `the upload could not be attested: ${errorMessage(error)}`;
+      return `the upload could not be attested: ${errorLine(error)}`;
     }
   }
 

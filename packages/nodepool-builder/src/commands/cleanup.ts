@@ -11,7 +11,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Modules } from '../configuration/modules.ts';
 import {
   CommandError,
-  errorMessage,
+  errorLine,
   type JsonOptions,
   printResult,
   usageError,
@@ -156,7 +156,7 @@ async function removeEach(
       else if ((await thing.remove()) !== false) report('deleted', thing);
     } catch (error) {
       failures += 1;
-      report('failed', thing, errorMessage(error));
+      report('failed', thing, errorLine(error));
     }
   }
   await printResult(records, [], options);
@@ -298,7 +298,7 @@ async function orphansOfBuilds(provider: InstanceProvider, signal: AbortSignal):
   const failure = errors.find((error) => Object(error).refused !== true);
   if (failure !== undefined) return { orphans, failure };
   const [refusal] = errors.filter(({ code }) => code !== 'no-such-service'); // otherwise the provider stores only images
-  if (refusal !== undefined) warn(`cannot look for orphans of builds: ${errorMessage(refusal)}`);
+  if (refusal !== undefined) warn(`cannot look for orphans of builds: ${errorLine(refusal)}`);
   return { orphans };
 }
 

@@ -20,7 +20,7 @@ import { isAttestation } from '../attestation/documents.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { Modules } from '../configuration/modules.ts';
 import { hasStore, withStore } from '../site/state-view.ts';
-import { CommandError, errorMessage, failing, warn } from '../terms/command-error.ts';
+import { CommandError, errorLine, failing, warn } from '../terms/command-error.ts';
 import { type ByteSettings, type HashedFile, hashFiles, storedBytes } from './image-bytes.ts';
 import { withProvider } from './job-provider.ts';
 
@@ -254,7 +254,7 @@ async function storedEvidence(
       };
     });
   } catch (error) {
-    warn(`ignoring the attestations and records of the manager: ${errorMessage(error)}`);
+    warn(`ignoring the attestations and records of the manager: ${errorLine(error)}`);
     return NOTHING;
   }
 }

@@ -5,7 +5,7 @@ import { subjectOf, verbOf } from '../protocol/functions.ts';
 import type { LocatedJob } from '../site/builder-status.ts';
 import { findRunningJob } from '../site/builder-status.ts';
 import { cancelJob, explainDenial, thisUser } from '../site/control-jobs.ts';
-import { CommandError, errorMessage } from '../terms/command-error.ts';
+import { CommandError, errorLine } from '../terms/command-error.ts';
 import { pollProgress, withProgress } from './progress.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
@@ -124,7 +124,7 @@ function interrupts(
     count += 1;
     if (count > 2) return false;
     (count === 1 ? tell() : cancel()).catch((error: unknown) => {
-      if (!signal.aborted) note(errorMessage(error));
+      if (!signal.aborted) note(errorLine(error));
     });
     return true;
   };

@@ -8,7 +8,7 @@ import { openLogging } from '../logging/logging.ts';
 import { defaultLogSettings } from '../logging/read-log-settings.ts';
 import type { LogLevel } from '../logging/record-format.ts';
 import { cancelWarning } from '../protocol/job-reply.ts';
-import { errorMessage, failing, usageError } from '../terms/command-error.ts';
+import { errorLine, failing, usageError } from '../terms/command-error.ts';
 import { portNumber, positiveInteger, wholeNumber } from '../terms/option-values.ts';
 import { exampleOf, logLevelOption } from './options.ts';
 import { stopSignal } from './stop-signal.ts';
@@ -165,6 +165,6 @@ async function reloadSecurity(server: JobServer, options: GearmandOptions, logge
     if (access) server.setAccess(access);
     logger.info(`reloaded the certificate${access ? ' and the access list' : ''}`);
   } catch (error) {
-    logger.error(errorMessage(error));
+    logger.error(errorLine(error));
   }
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Checksums, ImageProvider } from '@nodepool-builder/image-builder';
 import { checksumsOf, unlessMissing } from '@nodepool-builder/image-builder/internal';
 import type { ChainLink, LocalFile } from '@nodepool-builder/provenance';
-import { CommandError, errorMessage, failing, usageError } from '../terms/command-error.ts';
+import { CommandError, errorLine, failing, usageError } from '../terms/command-error.ts';
 import type { WithProgress } from './progress.ts';
 
 /** A file of the image, with digests of its current contents. */
@@ -98,7 +98,7 @@ async function downloaded(
       kind: 'download',
       subject: `image ${externalId}`,
       state: 'refuted',
-      reason: errorMessage(error),
+      reason: errorLine(error),
     } as const;
     return { links: [link] };
   } finally {

@@ -7,7 +7,7 @@ import { recordedProviders } from '@nodepool-builder/on-instance';
 import type { Configuration } from '../configuration/configuration.ts';
 import { builderIdentity } from '../daemon/builder-identity.ts';
 import { Providers } from '../site/providers.ts';
-import { errorMessage, STANDARD_ERROR_LOGGER, warn } from '../terms/command-error.ts';
+import { errorLine, STANDARD_ERROR_LOGGER, warn } from '../terms/command-error.ts';
 import { makeTemporaryDirectory } from './image-file.ts';
 
 /** Owner of the instances that all CI jobs launch. It distinguishes them from daemons' instances. */
@@ -92,7 +92,7 @@ async function removeOrphan(directory: string, configuration: Configuration): Pr
 function warnOfWorkspace(directory: string): (error: unknown) => void {
   return (error) => {
     const isInUse = error instanceof ImageError && error.code === 'directory-locked';
-    if (!isInUse) warn(`cannot remove the workspace ${directory}: ${errorMessage(error)}`);
+    if (!isInUse) warn(`cannot remove the workspace ${directory}: ${errorLine(error)}`);
   };
 }
 
@@ -123,7 +123,7 @@ async function removeWorkspace({ repository, providers }: JobWorkspace): Promise
   } catch (error) {
     isClear = false;
     warn(
-      `instances of this build could not be removed: ${errorMessage(error)}; ` +
+      `instances of this build could not be removed: ${errorLine(error)}; ` +
         'the next build with the same --output, or the command reap, removes them',
     );
   }

@@ -7,7 +7,7 @@ import { findCloudImage, findLatest, noImage } from '../site/choose-image.ts';
 import {
   CommandError,
   choiceOf,
-  errorMessage,
+  errorLine,
   type JsonOptions,
   printResult,
   usageError,
@@ -192,7 +192,7 @@ function cloudImageOf(configuration: ProviderConfiguration, name: string): Cloud
   try {
     return findCloudImage(configuration, name);
   } catch (error) {
-    throw new CommandError(errorMessage(error), { exitReason: 'not-found', cause: error });
+    throw new CommandError(errorLine(error), { exitReason: 'not-found', cause: error });
   }
 }
 

@@ -5,7 +5,7 @@ import { jobServers } from '../configuration/gearman-server.ts';
 import { readSite, runningJobsOf } from '../site/builder-status.ts';
 import { isUnfinished } from '../site/served-request.ts';
 import { type Work, workOf } from '../site/work.ts';
-import { errorMessage, warn } from '../terms/command-error.ts';
+import { errorLine, warn } from '../terms/command-error.ts';
 
 /** Timeout for the builders' replies to a list request, in milliseconds. */
 const LIST_TIMEOUT = 1500;
@@ -36,6 +36,6 @@ export async function readWork(
     const { builders, functions } = await readSite(servers, undefined, LIST_TIMEOUT);
     return workOf(runningJobsOf(builders), functions);
   } catch (error) {
-    return { ...workOf(new Map(), undefined), problem: errorMessage(error) };
+    return { ...workOf(new Map(), undefined), problem: errorLine(error) };
   }
 }

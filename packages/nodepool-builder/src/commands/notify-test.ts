@@ -4,7 +4,7 @@ import type { Modules } from '../configuration/modules.ts';
 import { deliver } from '../daemon/notifications/delivery.ts';
 import { makeEvent } from '../daemon/notifications/event.ts';
 import { thisUser } from '../site/control-jobs.ts';
-import { CommandError, choiceOf, errorMessage } from '../terms/command-error.ts';
+import { CommandError, choiceOf, errorLine } from '../terms/command-error.ts';
 import { configOption, exampleOf } from './options.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
@@ -47,9 +47,9 @@ async function notifyTest(
     'image-id': 'test',
     error: `this is a test by ${thisUser()}, and nothing has failed`,
   });
-  const answer = await deliver(entry, event, signal).catch((cause: unknown) => {
+  const reply = await deliver(entry, event, signal).catch((cause: unknown) => {
     signal.throwIfAborted();
-    throw new CommandError(`${name} was not notified: ${errorMessage(cause)}`, { cause });
+    throw new CommandError(`${name} was not notified: ${errorLine(cause)}`, { cause });
   });
-  console.log(`notified ${name}: ${answer}`);
+  console.log(`notified ${name}: ${reply}`);
 }

@@ -11,7 +11,7 @@ import {
 import { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
 import { backgroundLogSettings, defaultLogSettings } from '../logging/read-log-settings.ts';
 import type { LogLevel } from '../logging/record-format.ts';
-import { errorMessage } from '../terms/command-error.ts';
+import { errorLine } from '../terms/command-error.ts';
 import { exitReasonOf } from '../terms/exit-codes.ts';
 import { packageVersion } from '../terms/version.ts';
 import type { EventMetrics } from '../web/event-metrics.ts';
@@ -51,7 +51,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   try {
     await runBuilder(options);
   } catch (error) {
-    await reportToForeground({ fault: errorMessage(error), exitReason: exitReasonOf(error) });
+    await reportToForeground({ fault: errorLine(error), exitReason: exitReasonOf(error) });
     throw error;
   }
 }

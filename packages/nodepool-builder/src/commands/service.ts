@@ -5,7 +5,7 @@ import type { Modules } from '../configuration/modules.ts';
 import type { LogSettings } from '../logging/log-settings.ts';
 import { openLogging } from '../logging/logging.ts';
 import { readLogSettings } from '../logging/read-log-settings.ts';
-import { errorMessage } from '../terms/command-error.ts';
+import { errorLine } from '../terms/command-error.ts';
 import { formatDiagnostic } from '../yaml/diagnostic.ts';
 import { stopSignal } from './stop-signal.ts';
 import { Systemd } from './systemd.ts';
@@ -148,7 +148,7 @@ function reloadOnChange(
       watch.watch(loaded.files);
       logger.info(`reloaded ${config}`);
     } catch (error) {
-      const problem = `the configuration is unchanged: ${errorMessage(error)}`;
+      const problem = `the configuration is unchanged: ${errorLine(error)}`;
       logger.error(problem);
       service.refuse?.(problem);
     }

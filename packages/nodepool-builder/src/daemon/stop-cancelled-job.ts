@@ -4,7 +4,7 @@ import { stopAtBuilder } from '@nodepool-builder/image-manager';
 import { GEARADMIN } from '@nodepool-builder/image-manager/protocol';
 import { subjectOf, verbOf } from '../protocol/functions.ts';
 import { keysOf } from '../protocol/job-reply.ts';
-import { errorMessage } from '../terms/command-error.ts';
+import { errorLine } from '../terms/command-error.ts';
 import { uploadIdOf } from './jobs/upload-record.ts';
 
 /**
@@ -25,6 +25,6 @@ export async function stopCancelledJob(
     logger.info(`job ${job.handle} of ${job.function} was cancelled; its builder has stopped it`);
   } catch (error) {
     const remedy = '"nodepool-builder cancel" stops it';
-    logger.warn(`job ${job.handle} of ${job.function} may still run: ${errorMessage(error)}; ${remedy}`);
+    logger.warn(`job ${job.handle} of ${job.function} may still run: ${errorLine(error)}; ${remedy}`);
   }
 }

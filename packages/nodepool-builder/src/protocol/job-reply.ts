@@ -3,7 +3,7 @@ import { ImageError, type ImageErrorCode, type Logger, type Progress } from '@no
 import { partDone, visible } from '@nodepool-builder/image-builder/internal';
 import { encodeFailure, encodeOperatorCancellation } from '@nodepool-builder/image-manager/protocol';
 import { ProvenanceError } from '@nodepool-builder/provenance';
-import { errorMessage } from '../terms/command-error.ts';
+import { errorLine } from '../terms/command-error.ts';
 import { CancelledError } from './cancelled-error.ts';
 
 /**
@@ -54,14 +54,14 @@ export async function settleJob<T>(
     );
     if (error instanceof CancelledError)
       log.logger.warn(`${log.action} was ${error.message} (job ${job.handle})`);
-    else if (isExpected) log.logger.error(`${log.action} failed: ${errorMessage(error)} (job ${job.handle})`);
+    else if (isExpected) log.logger.error(`${log.action} failed: ${errorLine(error)} (job ${job.handle})`);
     else {
       const unexpected = error instanceof Error ? error : new Error(String(error));
       log.logger.error(`${log.action} failed (job ${job.handle})`, unexpected);
     }
     if (keysOf(job.payload).reason === true) {
       const by = error instanceof CancelledError ? error.by : undefined;
-      await job.sendWarning(encodeFailure(errorMessage(error), by));
+      await job.sendWarning(encodeFailure(errorLine(error), by));
     }
     if ((error instanceof ImageError && !EXCEPTIONS.has(error.code)) || error instanceof ProvenanceError) {
       throw new WorkFailError(error.message, { cause: error });

@@ -25,7 +25,7 @@ export async function askServers<T>(
   signal?: AbortSignal,
   timeout: number = TIMEOUT,
 ): Promise<T[]> {
-  const answers = await Promise.allSettled(
+  const replies = await Promise.allSettled(
     servers.map(async (server) => {
       signal?.throwIfAborted();
       const admin = new Admin(server, { timeout });
@@ -40,11 +40,11 @@ export async function askServers<T>(
     }),
   );
   signal?.throwIfAborted();
-  const answered = answers.filter((answer) => answer.status === 'fulfilled');
-  if (answered.length > 0) return answered.flatMap((answer) => answer.value);
+  const received = replies.filter((reply) => reply.status === 'fulfilled');
+  if (received.length > 0) return received.flatMap((reply) => reply.value);
   throw failureOf(
     servers,
-    answers.map((answer) => (answer.status === 'rejected' ? answer.reason : undefined)),
+    replies.map((reply) => (reply.status === 'rejected' ? reply.reason : undefined)),
   );
 }
 

@@ -43,7 +43,7 @@ export async function readSite(
   // A builder is connected to each of its job servers, so the first one that lists it is queried.
   const builders = new Map(offered.toReversed().map((offer) => [offer.name, offer]));
   const limit = AbortSignal.any([AbortSignal.timeout(timeout), ...(signal === undefined ? [] : [signal])]);
-  const answers = await Promise.all(
+  const replies = await Promise.all(
     Array.from(
       Map.groupBy(builders.values(), ({ server }) => server),
       async ([server, offers]) => {
@@ -62,13 +62,13 @@ export async function readSite(
     ),
   );
   signal?.throwIfAborted();
-  for (const answer of answers.flat()) {
-    const error = answer.status === 'rejected' && explainDenial(STATUS_PREFIX, answer.reason);
+  for (const reply of replies.flat()) {
+    const error = reply.status === 'rejected' && explainDenial(STATUS_PREFIX, reply.reason);
     if (error instanceof CommandError) throw error;
   }
-  const statuses = answers
+  const statuses = replies
     .flat()
-    .flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
+    .flatMap((reply) => (reply.status === 'fulfilled' ? [reply.value] : []))
     .toSorted((one, other) => one.host.localeCompare(other.host) || one.pid - other.pid);
   return { builders: statuses, functions };
 }

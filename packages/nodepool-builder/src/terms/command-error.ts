@@ -42,7 +42,7 @@ export function findByName<T extends { readonly name: string }>(
 }
 
 /** Returns the message of an error, on one line. */
-export function errorMessage(error: unknown): string {
+export function errorLine(error: unknown): string {
   return oneLine(error instanceof Error ? error.message : String(error));
 }
 
@@ -59,7 +59,7 @@ export function failing(
   return (cause) => {
     const isMissing = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT';
     const exitReason = isMissing ? ifMissing : exitReasonOf(cause);
-    throw new CommandError(`${what}: ${errorMessage(cause)}; ${remedy}`, { cause, exitReason });
+    throw new CommandError(`${what}: ${errorLine(cause)}; ${remedy}`, { cause, exitReason });
   };
 }
 

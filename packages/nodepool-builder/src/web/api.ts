@@ -71,9 +71,9 @@ export function api(server: FastifyInstance, context: WebContext): void {
   server.get(`${API}/site`, { schema }, records);
   for (const { list, of: what, ...row } of LISTS) {
     const record = SITE_RECORDS.properties[list].items;
-    const answer = { type: 'array', items: record, description: `All of them: ${what}.` };
+    const all = { type: 'array', items: record, description: `All of them: ${what}.` };
     const summary = `Lists ${what}`;
-    server.get(`${API}/${list}`, { schema: { summary, response: { 200: answer } } }, async () => {
+    server.get(`${API}/${list}`, { schema: { summary, response: { 200: all } } }, async () => {
       return (await records())[list];
     });
     if ('id' in row) oneRecord(server, list as 'images' | 'builds' | 'uploads', row.id, record, records);
@@ -114,8 +114,8 @@ function oneRecord(
 
 /** The origins of builds and uploads. */
 function origins(server: FastifyInstance, context: WebContext, records: () => Promise<SiteRecords>): void {
-  const schemaOf = (summary: string, answer: object) => ({
-    schema: { summary, params: SUBJECT, response: { 200: answer } },
+  const schemaOf = (summary: string, body: object) => ({
+    schema: { summary, params: SUBJECT, response: { 200: body } },
   });
   const ofBuild = { ...BUILD_ORIGIN, description: 'The materials, the packages and the proofs.' };
   const ofUpload = { ...UPLOAD_ORIGIN, description: 'The proof of the upload.' };

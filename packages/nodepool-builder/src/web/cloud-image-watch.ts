@@ -7,7 +7,7 @@ import type {
 } from '../configuration/configuration.ts';
 import { findLatest, noImage } from '../site/choose-image.ts';
 import { Providers } from '../site/providers.ts';
-import { errorMessage } from '../terms/command-error.ts';
+import { errorLine } from '../terms/command-error.ts';
 import { recordSchema, TEXT, TEXT_OR_NULL, TIME_OR_NULL } from '../terms/record-schema.ts';
 
 /** Schema of a {@link CloudImageRecord}. */
@@ -153,7 +153,7 @@ export class CloudImageWatch {
         error: null,
       };
     } catch (error) {
-      return signal.aborted ? before : withError(errorMessage(error));
+      return signal.aborted ? before : withError(errorLine(error));
     }
   }
 }

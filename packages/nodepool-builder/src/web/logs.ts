@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { builderLog, type LogName } from '../site/builder-log.ts';
 import { type LogPart, LogSources, SHORTENED_NOTE } from '../site/log-source.ts';
-import { errorMessage } from '../terms/command-error.ts';
+import { errorLine } from '../terms/command-error.ts';
 import { printable } from '../terms/printable.ts';
 import type { WebContext } from './context.ts';
 import { ALIVE, EventStream, formatEvent } from './event-stream.ts';
@@ -164,7 +164,7 @@ async function follow(
         stream.send('end', { reason: 'no builder has this log' }, '0');
         return;
       }
-      logger.debug(`the log of ${name.imageId}: ${errorMessage(error)}`);
+      logger.debug(`the log of ${name.imageId}: ${errorLine(error)}`);
       // The browser reconnects, and resumes where it was.
       await delay(PAUSE, undefined, { signal: stream.closed }).catch(() => {});
     })

@@ -98,7 +98,7 @@ export function nodepoolAddresses(server: FastifyInstance, { view }: WebContext)
       .send(isReady ? 'OK' : printable(problems.join('\n')));
   });
   for (const [name, { headings, rows }] of Object.entries(LISTS)) {
-    const answer = async ({ query: { fields } }: FastifyRequest<ListRoute>, isJson: boolean) => {
+    const render = async ({ query: { fields } }: FastifyRequest<ListRoute>, isJson: boolean) => {
       const wanted = fields?.split(',');
       const keys = Object.keys(headings).filter((key) => wanted?.includes(key) ?? true);
       const site = await view.current();
@@ -115,7 +115,7 @@ export function nodepoolAddresses(server: FastifyInstance, { view }: WebContext)
         const isJson = isAlwaysJson || wantsJson(request.headers.accept);
         reply.header('vary', 'accept');
         reply.type(isJson ? 'application/json' : 'text/plain; charset=UTF-8');
-        return await reply.send(await answer(request, isJson));
+        return await reply.send(await render(request, isJson));
       });
     }
   }

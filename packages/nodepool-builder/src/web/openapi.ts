@@ -68,9 +68,9 @@ function operation({ summary, description, params, querystring, response = {}, .
     ...parametersIn('path', params?.properties, true),
     ...parametersIn('query', querystring?.properties, false),
   ];
-  const answers = Object.entries(response).map(([status, { description: meaning, ...answer }]) => {
-    const content = { [Number(status) < 400 ? type : 'application/json']: { schema: answer } };
-    return [status, { description: meaning ?? 'The response.', content }];
+  const responses = Object.entries(response).map(([status, { description: meaning, ...content }]) => {
+    const byType = { [Number(status) < 400 ? type : 'application/json']: { schema: content } };
+    return [status, { description: meaning ?? 'The response.', content: byType }];
   });
   const failure = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } };
   return {
@@ -79,7 +79,7 @@ function operation({ summary, description, params, querystring, response = {}, .
     ...(security !== undefined && { security }),
     parameters,
     responses: {
-      ...Object.fromEntries(answers),
+      ...Object.fromEntries(responses),
       default: { description: 'The request failed.', content: failure },
     },
   };

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { errorMessage } from '../terms/command-error.ts';
+import { errorLine } from '../terms/command-error.ts';
 import type { WebContext } from './context.ts';
 import { html } from './html.ts';
 import { statusOf } from './http-error.ts';
@@ -45,8 +45,8 @@ export function protect(server: FastifyInstance, context: WebContext): void {
   });
   server.setErrorHandler((error, request, reply) => {
     const statusCode = statusOf(error);
-    if (statusCode === 500) logger.error(`${request.method} ${request.url}: ${errorMessage(error)}`);
-    const reason = statusCode === 500 ? 'internal error; see the log' : errorMessage(error);
+    if (statusCode === 500) logger.error(`${request.method} ${request.url}: ${errorLine(error)}`);
+    const reason = statusCode === 500 ? 'internal error; see the log' : errorLine(error);
     return fail(request, reply, statusCode, reason);
   });
   server.setNotFoundHandler((request, reply) => fail(request, reply, 404, 'this page does not exist'));

@@ -16,7 +16,7 @@ import { askServers } from '../site/ask-servers.ts';
 import { readBuilderStatuses } from '../site/builder-status.ts';
 import { NO_MANAGER } from '../site/served-request.ts';
 import { hasStore } from '../site/state-view.ts';
-import { CommandError, errorMessage } from '../terms/command-error.ts';
+import { CommandError, errorLine } from '../terms/command-error.ts';
 import type { CloudImageRecord, CloudImageWatch } from './cloud-image-watch.ts';
 
 /** The state of all images and builders at one time. */
@@ -166,9 +166,7 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.current()
-        .catch((error: unknown) =>
-          this.#logger.error(`cannot refresh the status page: ${errorMessage(error)}`),
-        )
+        .catch((error: unknown) => this.#logger.error(`cannot refresh the status page: ${errorLine(error)}`))
         .finally(() => {
           if (this.listenerCount('site') > 0 && !this.#stop.signal.aborted) this.#schedule(this.#interval);
         });
@@ -185,13 +183,13 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
         return await promise;
       } catch (error) {
         signal.throwIfAborted();
-        problems.push(`${what}: ${errorMessage(error)}`);
+        problems.push(`${what}: ${errorLine(error)}`);
         return otherwise;
       }
     };
     const [builders, servers] = await Promise.all([
       readBuilderStatuses(this.servers, signal).catch((error: unknown) => {
-        if (error instanceof CommandError) problems.push(errorMessage(error));
+        if (error instanceof CommandError) problems.push(errorLine(error));
         return []; // the job servers are listed as silent
       }),
       Promise.all(this.servers.map((server) => askServer(server, signal))),

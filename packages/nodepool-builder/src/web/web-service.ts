@@ -2,7 +2,7 @@ import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { errnoOf } from '@nodepool-builder/image-builder/internal';
 import type { Configuration } from '../configuration/configuration.ts';
-import { CommandError, errorMessage } from '../terms/command-error.ts';
+import { CommandError, errorLine } from '../terms/command-error.ts';
 import { Access } from './access.ts';
 import { CloudImageWatch } from './cloud-image-watch.ts';
 import type { LocalBuilder } from './context.ts';
@@ -82,12 +82,9 @@ export async function startWebService(site: WebServiceOptions): Promise<WebServi
     await close();
     const isTaken = errnoOf(error) === 'EADDRINUSE';
     const remedy = `${isTaken ? 'stop the program that listens there, or ' : ''}choose another address with --web`;
-    throw new CommandError(
-      `the status page cannot listen on ${site.web}: ${errorMessage(error)}; ${remedy}`,
-      {
-        exitReason: 'refused',
-        cause: error,
-      },
-    );
+    throw new CommandError(`the status page cannot listen on ${site.web}: ${errorLine(error)}; ${remedy}`, {
+      exitReason: 'refused',
+      cause: error,
+    });
   }
 }

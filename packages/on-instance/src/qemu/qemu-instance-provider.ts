@@ -115,10 +115,10 @@ export class QemuInstanceProvider implements InstanceProvider {
     yield await checkKvm(accelerator);
     for (const path of [directBoot?.kernel, directBoot?.initrd]) {
       if (path === undefined) continue;
-      const answer = await attempt(`file ${path}`, new AbortController().signal, () =>
+      const result = await attempt(`file ${path}`, new AbortController().signal, () =>
         access(path, constants.R_OK),
       );
-      yield answer.problem ?? { subject: `file ${path}`, status: 'ok', message: 'can be read' };
+      yield result.problem ?? { subject: `file ${path}`, status: 'ok', message: 'can be read' };
     }
   }
 

@@ -81,14 +81,14 @@ const DONE = `${NAMESPACES.shell}/CommandState/Done`;
 const TIMED_OUT = '2150858793';
 
 /** Returns undefined if the response does not belong to that request. */
-export function outputIn(answer: Document): CommandOutput | undefined {
-  if (all(answer, 'shell', 'ReceiveResponse').length === 0) return undefined;
-  const pieces = all(answer, 'shell', 'Stream').map((element) => ({
+export function outputIn(response: Document): CommandOutput | undefined {
+  if (all(response, 'shell', 'ReceiveResponse').length === 0) return undefined;
+  const pieces = all(response, 'shell', 'Stream').map((element) => ({
     stream: element.getAttribute('Name') === 'stderr' ? ('stderr' as const) : ('stdout' as const),
     bytes: Buffer.from(element.textContent ?? '', 'base64'),
   }));
-  const state = all(answer, 'shell', 'CommandState')[0];
-  const exitCode = text(all(answer, 'shell', 'ExitCode')[0]);
+  const state = all(response, 'shell', 'CommandState')[0];
+  const exitCode = text(all(response, 'shell', 'ExitCode')[0]);
   return {
     pieces,
     isDone: state?.getAttribute('State') === DONE,
@@ -97,11 +97,11 @@ export function outputIn(answer: Document): CommandOutput | undefined {
 }
 
 /** Returns undefined if the response is not a fault. */
-export function faultIn(answer: Document): Fault | undefined {
-  if (all(answer, 'soap', 'Fault').length === 0) return undefined;
-  const subcodes = all(answer, 'soap', 'Value').map((value) => text(value)?.split(':').at(-1));
-  const code = all(answer, 'fault', 'WSManFault')[0]?.getAttribute('Code');
-  const said = text(all(answer, 'soap', 'Text')[0]) ?? text(all(answer, 'fault', 'Message')[0]);
+export function faultIn(response: Document): Fault | undefined {
+  if (all(response, 'soap', 'Fault').length === 0) return undefined;
+  const subcodes = all(response, 'soap', 'Value').map((value) => text(value)?.split(':').at(-1));
+  const code = all(response, 'fault', 'WSManFault')[0]?.getAttribute('Code');
+  const said = text(all(response, 'soap', 'Text')[0]) ?? text(all(response, 'fault', 'Message')[0]);
   return {
     isTimeout: code === TIMED_OUT || subcodes.includes('TimedOut'),
     reason: `${said ?? 'it gave no reason'} (${code ?? subcodes.at(-1) ?? 'no code'})`,
@@ -109,8 +109,8 @@ export function faultIn(answer: Document): Fault | undefined {
 }
 
 /** Elements of a document, in order. */
-export function all(answer: Document, namespace: keyof typeof NAMESPACES, name: string): Element[] {
-  return [...answer.getElementsByTagNameNS(NAMESPACES[namespace], name)];
+export function all(response: Document, namespace: keyof typeof NAMESPACES, name: string): Element[] {
+  return [...response.getElementsByTagNameNS(NAMESPACES[namespace], name)];
 }
 
 export function text(element: Element | undefined): string | undefined {

@@ -66,14 +66,14 @@ export class WinrmService {
     signal?: AbortSignal,
     timeLimit: number = OPERATION_TIMEOUT * 1000 + GRACE_PERIOD,
   ): Promise<Document> {
-    const answer = await this.#send(message, signal, timeLimit);
-    if (answer.status === 401) throw this.#refused(answer.headers);
+    const response = await this.#send(message, signal, timeLimit);
+    if (response.status === 401) throw this.#refused(response.headers);
     const what = `${this.name}: WinRM rejected ${message.action}`;
-    const document = parsed(answer.body);
+    const document = parsed(response.body);
     if (document === undefined) {
       throw new ImageError(
         'instance-failed',
-        `${what}: HTTP ${answer.status} without a WinRM response; check that it is the WinRM port`,
+        `${what}: HTTP ${response.status} without a WinRM response; check that it is the WinRM port`,
       );
     }
     const fault = faultIn(document);

@@ -94,7 +94,7 @@ export class ComputeApi {
     const imageId = headers.location?.split('/').at(-1);
     if (imageId) return imageId;
     throw new CloudError(
-      'invalid-answer',
+      'invalid-response',
       `server ${id}: the response has no Location header with the new image; ask the operator of the cloud which proxy removes it`,
     );
   }

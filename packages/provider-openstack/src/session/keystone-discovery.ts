@@ -34,8 +34,8 @@ export function configuredIdentityApi(auth: KeystoneAuth): IdentityApi | undefin
  *
  * @throws Error that names the invalid field of the list
  */
-export function listedIdentityApi(auth: KeystoneAuth, answer: unknown): IdentityApi | undefined {
-  const apis = versionsIn(answer).flatMap(({ id, status, links }) => {
+export function listedIdentityApi(auth: KeystoneAuth, response: unknown): IdentityApi | undefined {
+  const apis = versionsIn(response).flatMap(({ id, status, links }) => {
     const version = /^v(2|3)\b/.exec(id)?.[1];
     const self = LINK.valid(links).find(({ rel }) => rel === 'self');
     const url = self && linked(auth.url, self.href);
@@ -75,8 +75,8 @@ const VERSIONS = new JsonReader({
 /**
  * Extracts the versions. The root of Keystone has `versions.values` or `versions`, the root of a version has `version`.
  */
-function versionsIn(answer: unknown): readonly SettingsOf<typeof VERSION>[] {
-  const { version, versions = [] } = VERSIONS.check(answer, 'the version list');
+function versionsIn(response: unknown): readonly SettingsOf<typeof VERSION>[] {
+  const { version, versions = [] } = VERSIONS.check(response, 'the version list');
   const listed = version === undefined ? ('length' in versions ? versions : versions.values) : [version];
   return VERSION_READER.valid(listed);
 }

@@ -33,19 +33,19 @@ export class Keystone {
   async #discover(signal: AbortSignal): Promise<IdentityApi> {
     const url = settingsUrl(this.#transport.cloud, 'auth_url', this.#auth.url);
     const request = { method: 'GET', url, signal } as const;
-    const answer = await this.#transport.send(request);
+    const response = await this.#transport.send(request);
     // 300 Multiple Choices lists the versions.
-    const refusal = answer.status > 300 ? this.#transport.refusal(request, answer) : undefined;
+    const refusal = response.status > 300 ? this.#transport.refusal(request, response) : undefined;
     if (refusal?.retriable) throw refusal;
     const api =
       refusal === undefined
-        ? this.#transport.parse(request, answer, (body) => listedIdentityApi(this.#auth, body))
+        ? this.#transport.parse(request, response, (body) => listedIdentityApi(this.#auth, body))
         : undefined;
     if (api !== undefined) return api;
     throw new CloudError(
       'invalid-settings',
       `cloud ${this.#transport.cloud}: Keystone lists no usable version at ${url.origin}${url.pathname}; correct auth_url in clouds.yaml, or append the version (/v3)`,
-      { cause: refusal, status: answer.status },
+      { cause: refusal, status: response.status },
     );
   }
 
@@ -58,15 +58,17 @@ export class Keystone {
       body: JSON.stringify(body(this.#auth)),
       signal,
     } as const;
-    const answer = await this.#transport.send(request);
-    if (answer.status >= 300) {
-      const cause = this.#transport.refusal(request, answer);
+    const response = await this.#transport.send(request);
+    if (response.status >= 300) {
+      const cause = this.#transport.refusal(request, response);
       if (cause.code !== 'not-found') throw cause;
       // A 404 from a wrong auth_url must not look like a missing resource.
       const message = `${cause.message}; correct auth_url in clouds.yaml`;
       throw new CloudError('invalid-settings', message, { cause });
     }
     const now = this.#transport.clock.now();
-    return this.#transport.parse(request, answer, (value) => read({ headers: answer.headers, value, now }));
+    return this.#transport.parse(request, response, (value) =>
+      read({ headers: response.headers, value, now }),
+    );
   }
 }

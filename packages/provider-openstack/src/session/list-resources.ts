@@ -26,8 +26,8 @@ export async function listResources<T extends { readonly id: string }>(
   client: ServiceClient,
   { path, name, query, reader, signal }: ListRequest<T>,
 ): Promise<readonly T[]> {
-  const check = (answer: unknown): { items: readonly T[]; hasNext: boolean } => {
-    const { [name]: items, [`${name}_links`]: links } = PAGE.check(answer);
+  const check = (response: unknown): { items: readonly T[]; hasNext: boolean } => {
+    const { [name]: items, [`${name}_links`]: links } = PAGE.check(response);
     const hasNext = LINK.valid(ITEMS.check(links ?? [], `${name}_links`)).some(({ rel }) => rel === 'next');
     return { items: ITEMS.check(items, name).map((item) => reader.check(item)), hasNext };
   };

@@ -24,7 +24,8 @@ export function networkError(request: string, error: unknown): CloudError {
   }
   if (kind === 'not-configured')
     return new CloudError('invalid-settings', `${request}: ${reason}`, { cause });
-  const code = kind === 'body-too-long' || kind === 'redirect-loop' ? 'invalid-answer' : 'connection-failed';
+  const code =
+    kind === 'body-too-long' || kind === 'redirect-loop' ? 'invalid-response' : 'connection-failed';
   return new CloudError(code, `${request}: no response: ${reason}`, { cause });
 }
 
@@ -57,13 +58,13 @@ const QUOTA_MESSAGE = /quota|over limit|limit\b.*\bexceeded|exceed\w*\b.*\blimit
  * @param request names the cloud, the method and the path
  * @param sent method of the request, and secrets to mask
  */
-export function answerError(
+export function responseError(
   request: string,
   { status, headers, body }: HttpResponse,
   { method, secrets = [], now }: { method: string; secrets?: readonly string[]; now: number },
 ): CloudError {
   const [target] = (status >= 300 && status < 400 ? headers.location : undefined)?.split(/[?#]/, 1) ?? [];
-  const message = errorMessage(target === undefined ? body : `to ${target}`, secrets);
+  const message = responseMessage(target === undefined ? body : `to ${target}`, secrets);
   const retryAfter = retryAfterSeconds(headers['retry-after'], now);
   const isRead = method === 'GET' || method === 'HEAD';
   const code = codeOf(status, message, { retryAfter, isRead });
@@ -86,7 +87,7 @@ function codeOf(
   if (!isRead && (status === 403 || status === 413) && QUOTA_MESSAGE.test(message)) return 'quota-exceeded';
   // Rackspace's rate limit
   if (status === 413 && retryAfter !== undefined) return 'rate-limited';
-  if (status < 400) return 'invalid-answer';
+  if (status < 400) return 'invalid-response';
   return codeOfStatus(status);
 }
 
@@ -108,7 +109,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
  * Extracts the error message from a response body, as one line without markup. Keystone and Nova wrap the message in
  * JSON. Glance sends JSON, HTML or plain text; Swift and proxies send HTML or plain text.
  */
-export function errorMessage(body: string, secrets: readonly string[] = []): string {
+export function responseMessage(body: string, secrets: readonly string[] = []): string {
   // Mask twice: removing markup can split a secret, and unescaping can reveal one.
   const plain = withoutMarkup(withoutSecrets(messageInJson(body) ?? body, secrets))
     .replace(STATUS_LINE, '')

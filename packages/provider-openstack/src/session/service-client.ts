@@ -23,7 +23,7 @@ export interface RequestOptions {
   readonly task?: CloudTask;
 }
 
-/** Validates a parsed JSON body, like JsonReader. Errors become `invalid-answer`. */
+/** Validates a parsed JSON body, like JsonReader. Errors become `invalid-response`. */
 export interface BodyReader<T> {
   /** @param value undefined if the body is empty or not JSON */
   check(value: unknown): T;
@@ -119,10 +119,10 @@ export class ServiceClient {
         signal,
       };
       const send = async (): Promise<JsonResponse<T>> => {
-        const answer = await transport.send(request);
-        if (!isExpected(answer.status, options.expect)) throw transport.refusal(request, answer);
-        const value = reader && transport.parse(request, answer, (json) => reader.check(json));
-        return { ...answer, value: value as T };
+        const response = await transport.send(request);
+        if (!isExpected(response.status, options.expect)) throw transport.refusal(request, response);
+        const value = reader && transport.parse(request, response, (json) => reader.check(json));
+        return { ...response, value: value as T };
       };
       return await transport.retry(signal, send, (error) => {
         return error.retriable && (replay || hadNoEffect(error));
@@ -150,9 +150,9 @@ export class ServiceClient {
     return await this.#run('PUT', path, options, async ({ url, credential, signal }) => {
       const fields = { 'content-type': 'application/octet-stream', ...headers, ...credential };
       const request = { method: 'PUT', url, headers: fields } as const;
-      const answer = await transport.put({ ...request, body, size, stallTimeout, signal });
-      if (!isExpected(answer.status)) throw transport.refusal(request, answer);
-      return answer;
+      const response = await transport.put({ ...request, body, size, stallTimeout, signal });
+      if (!isExpected(response.status)) throw transport.refusal(request, response);
+      return response;
     });
   }
 
@@ -164,12 +164,12 @@ export class ServiceClient {
     const { transport } = this.#parts;
     return await this.#run('GET', path, options, async ({ url, credential: headers, signal }) => {
       const request = { method: 'GET', url, headers } as const;
-      const { answer, body } = await transport.read({
+      const { response, body } = await transport.read({
         ...request,
         stallTimeout: DEFAULT_STALL_TIMEOUT,
         signal,
       });
-      if (!isExpected(answer.status)) throw transport.refusal(request, answer);
+      if (!isExpected(response.status)) throw transport.refusal(request, response);
       return body;
     });
   }

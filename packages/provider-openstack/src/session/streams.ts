@@ -36,7 +36,7 @@ export interface StreamPut extends StreamRead {
 /** Start of a response. */
 export interface StreamResponse {
   /** Response whose body is empty if the request succeeded. */
-  readonly answer: HttpResponse;
+  readonly response: HttpResponse;
   /** Body of a successful response. The connection is closed when the iteration ends. */
   readonly body: AsyncIterable<Buffer>;
 }
@@ -67,7 +67,7 @@ export async function readStream(read: StreamRead): Promise<StreamResponse> {
     const { statusCode: status = 0, headers: fields } = response;
     const isSuccess = status >= 200 && status < 300;
     const body = isSuccess ? '' : await textOf(response, stallTimeout);
-    return { answer: { status, headers: fields, body }, body: piecesOf(name, response) };
+    return { response: { status, headers: fields, body }, body: piecesOf(name, response) };
   } catch (error) {
     throw networkError(name, error);
   }
@@ -112,7 +112,7 @@ async function* piecesOf(name: string, stream: AsyncIterable<Buffer>): AsyncGene
  * Does not use got, for two reasons: reading a response that a write error would hide needs the socket, and got copies
  * each chunk (measured by bench:upload).
  *
- * @throws CloudError `connection-failed`, `certificate-untrusted`, `invalid-answer`; `image-missing-on-disk` if the
+ * @throws CloudError `connection-failed`, `certificate-untrusted`, `invalid-response`; `image-missing-on-disk` if the
  * body is not `size` bytes long; errors of the body unchanged
  */
 export async function putStream(put: StreamPut): Promise<HttpResponse> {
@@ -176,15 +176,15 @@ export async function putStream(put: StreamPut): Promise<HttpResponse> {
   const sending = pipeline(body, wire);
   try {
     const received = receive();
-    const answer = await Promise.race([received, sending.then(() => received)]);
+    const response = await Promise.race([received, sending.then(() => received)]);
     // After an error response, the server may not read the rest, and the body would never end.
-    if (answer.status >= 300) return answer;
+    if (response.status >= 300) return response;
     if (sent < size) {
-      const message = `${name}: ${answer.status} after ${sent} of ${size} bytes`;
-      throw new CloudError('invalid-answer', message, { status: answer.status });
+      const message = `${name}: ${response.status} after ${sent} of ${size} bytes`;
+      throw new CloudError('invalid-response', message, { status: response.status });
     }
     await sending; // The source computes its digests at the end.
-    return answer;
+    return response;
   } finally {
     abort?.[Symbol.dispose]();
     clearTimeout(stall);

@@ -12,7 +12,7 @@ export interface TokenRequest {
   /** Builds the body of the POST. */
   readonly body: (auth: KeystoneAuth) => object;
   /** @throws Error that names the invalid field */
-  readonly read: (answer: { headers: IncomingHttpHeaders; value: unknown; now: number }) => Token;
+  readonly read: (response: { headers: IncomingHttpHeaders; value: unknown; now: number }) => Token;
 }
 
 const TEXT = { type: 'string' } as const;

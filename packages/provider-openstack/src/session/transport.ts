@@ -1,7 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { Logger } from '@nodepool-builder/image-builder';
-import { retryText, SYSTEM_CLOCK, staysWithHost } from '@nodepool-builder/image-builder/internal';
+import {
+  errorMessage,
+  retryText,
+  SYSTEM_CLOCK,
+  staysWithHost,
+} from '@nodepool-builder/image-builder/internal';
 import {
   type Clock,
   CloudError,
@@ -13,7 +18,7 @@ import {
   RetryPolicy,
 } from '@nodepool-builder/image-builder/plugin';
 import type { CloudSettings } from '../cloud-settings.ts';
-import { answerError, networkError } from './request-errors.ts';
+import { networkError, responseError } from './request-errors.ts';
 import { putStream, readStream, type StreamPut, type StreamRead, type StreamResponse } from './streams.ts';
 
 /** Retries of requests. */
@@ -110,10 +115,10 @@ export class Transport {
     const name = this.#name({ method: 'PUT', url: request.url });
     let { url } = request;
     for (let redirects = 0; ; redirects += 1) {
-      const answer = await putStream({ ...request, url, body: request.body(), name, agent });
-      const { location = '' } = answer.headers;
-      const isRedirect = answer.status === 307 || answer.status === 308;
-      if (!isRedirect || redirects === MAX_REDIRECTS || !staysWithHost(url.href, location)) return answer;
+      const response = await putStream({ ...request, url, body: request.body(), name, agent });
+      const { location = '' } = response.headers;
+      const isRedirect = response.status === 307 || response.status === 308;
+      if (!isRedirect || redirects === MAX_REDIRECTS || !staysWithHost(url.href, location)) return response;
       url = new URL(location, url);
     }
   }
@@ -126,10 +131,10 @@ export class Transport {
   }
 
   /** Converts an error response to an error. */
-  refusal(request: Sent, answer: HttpResponse): CloudError {
+  refusal(request: Sent, response: HttpResponse): CloudError {
     const { password, token, secret } = this.#settings.auth as Readonly<Record<string, unknown>>;
     const secrets = [password, token, secret, request.headers?.['x-auth-token']];
-    return answerError(this.#name(request), answer, {
+    return responseError(this.#name(request), response, {
       method: request.method,
       secrets: secrets.filter((value) => typeof value === 'string'),
       now: this.clock.now(),
@@ -141,9 +146,9 @@ export class Transport {
     try {
       return read(parsed(body));
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause);
+      const reason = errorMessage(cause);
       throw new CloudError(
-        'invalid-answer',
+        'invalid-response',
         `${this.#name(request)}: unexpected response: ${reason}; check that the URL belongs to the service`,
         { cause, status },
       );

@@ -138,7 +138,7 @@ test('an incomplete captured image in Glance is removed', async (t) => {
   faults.inject({ method: 'POST', path: /\/action$/ }, answersWith(409, { body: busy }));
   await assert.rejects(capture(), failsWith('conflict', 'image_snapshot'));
   faults.inject({ method: 'POST', path: /\/action$/ }, answersWith(202));
-  await assert.rejects(capture(), failsWith('invalid-answer', 'Location'));
+  await assert.rejects(capture(), failsWith('invalid-response', 'Location'));
 });
 
 test('the image of a server that booted from a captured image does not count as captured', async (t) => {

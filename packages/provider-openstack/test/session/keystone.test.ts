@@ -121,7 +121,7 @@ describe('Keystone', () => {
 
   it('another server’s URL in place of Keystone’s causes an error', async (t) => {
     const cloud = await cloudOf(t, () => ({ 'GET /': { status: 200, text: '<h1>It works!</h1>' } }));
-    await assert.rejects(askAs(passwordAuth(cloud.url)), failsWith('invalid-answer', 'GET'));
+    await assert.rejects(askAs(passwordAuth(cloud.url)), failsWith('invalid-response', 'GET'));
   });
 
   it('a request to a Keystone that is briefly unavailable is retried', async (t) => {
@@ -157,7 +157,7 @@ describe('Keystone', () => {
 
   it('Keystone’s response without a token causes an error that names the missing field', async (t) => {
     const cloud = await cloudOf(t, () => ({ 'POST /v3/auth/tokens': { status: 201, json: {} } }));
-    const wrong = failsWith('invalid-answer', 'token is missing');
+    const wrong = failsWith('invalid-response', 'token is missing');
     await assert.rejects(askAs(passwordAuth(`${cloud.url}/v3`)), wrong);
   });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { CloudErrorCode } from '@nodepool-builder/image-builder/plugin';
-import { answerError, errorMessage } from '../../src/session/request-errors.ts';
+import { responseError, responseMessage } from '../../src/session/request-errors.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
 
@@ -10,15 +10,15 @@ function errorOf(
   body = '',
   headers: Record<string, string> = {},
   method = 'PUT',
-): ReturnType<typeof answerError> {
-  const answer = { status, body, headers };
-  return answerError(`cloud test: ${method} http://glance/v2/images`, answer, { method, now: NOW });
+): ReturnType<typeof responseError> {
+  const response = { status, body, headers };
+  return responseError(`cloud test: ${method} http://glance/v2/images`, response, { method, now: NOW });
 }
 
 describe('the error for a response', () => {
   const rows: [number, string, CloudErrorCode, boolean][] = [
-    [200, '', 'invalid-answer', false],
-    [302, '', 'invalid-answer', false],
+    [200, '', 'invalid-response', false],
+    [302, '', 'invalid-response', false],
     [400, 'Invalid disk format', 'bad-request', false],
     [401, '', 'auth-failed', false],
     [403, 'You are not authorized', 'forbidden', false],
@@ -107,32 +107,32 @@ describe('the message in a response', () => {
   };
   for (const [from, body] of Object.entries(bodies)) {
     it(`the message in a response from ${from} is found`, () =>
-      assert.equal(errorMessage(body), 'The request you have made requires authentication.'));
+      assert.equal(responseMessage(body), 'The request you have made requires authentication.'));
   }
 
-  it('the message in a response may be empty', () => assert.equal(errorMessage(''), ''));
+  it('the message in a response may be empty', () => assert.equal(responseMessage(''), ''));
 
   it('the message in a response is unescaped', () => {
     assert.equal(
-      errorMessage('<p>Invalid value &#x27;a&#39; for &lt;name&gt; &amp; &bogus;</p>'),
+      responseMessage('<p>Invalid value &#x27;a&#39; for &lt;name&gt; &amp; &bogus;</p>'),
       "Invalid value 'a' for <name> & &bogus;",
     );
   });
 
   it('the message in a response about a quota keeps Glance’s wording', () => {
     const words = 'Project is over a limit for [Resource image_size_total is over limit of 10]';
-    assert.equal(errorMessage(`413 Request Entity Too Large\n\n${words}\n`), words);
+    assert.equal(responseMessage(`413 Request Entity Too Large\n\n${words}\n`), words);
   });
 
   it('the message in a response is shortened', () => {
-    const words = errorMessage('x'.repeat(100_000));
+    const words = responseMessage('x'.repeat(100_000));
     assert.equal(words, `${'x'.repeat(300)}…`);
   });
 
   it('the message in a response contains no secret that a cloud echoes', () => {
     const body = 'no such token gAAAA1: X-Auth-Token: gAAAA1, password s3cret';
     assert.equal(
-      errorMessage(body, ['gAAAA1', 's3cret', '']),
+      responseMessage(body, ['gAAAA1', 's3cret', '']),
       'no such token …: X-Auth-Token: …, password …',
     );
   });
@@ -140,14 +140,14 @@ describe('the message in a response', () => {
   for (const secret of ['two  spaces', 'a<b>c', 'a&b']) {
     it(`the message in a response contains no secret such as "${secret}", unchanged or escaped`, () => {
       const escaped = secret.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
-      assert.equal(errorMessage(`wrong password ${secret}!`, [secret]), 'wrong password …!');
-      if (escaped !== secret) assert.equal(errorMessage(`wrong ${escaped}!`, [secret]), 'wrong …!');
+      assert.equal(responseMessage(`wrong password ${secret}!`, [secret]), 'wrong password …!');
+      if (escaped !== secret) assert.equal(responseMessage(`wrong ${escaped}!`, [secret]), 'wrong …!');
     });
   }
 
   it('the message in a response contains no signature or password from a URL', () => {
     assert.equal(
-      errorMessage('cannot fetch https://me:pw@store.example/image.qcow2?sig=abc&exp=1: refused'),
+      responseMessage('cannot fetch https://me:pw@store.example/image.qcow2?sig=abc&exp=1: refused'),
       'cannot fetch https://store.example/image.qcow2?… refused',
     );
   });

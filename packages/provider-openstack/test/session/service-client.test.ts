@@ -101,7 +101,7 @@ describe('a token', () => {
       else
         await assert.rejects(
           sent,
-          failsWith('invalid-answer', `${expected}`, `to ${location}; set the URL of the service`),
+          failsWith('invalid-response', `${expected}`, `to ${location}; set the URL of the service`),
         );
       assert.ok(cloud.requests.length <= 6);
       const last = cloud.requests.at(-1);
@@ -132,18 +132,18 @@ describe('a response', () => {
 
   it('a response with an unexpected status causes an error', async (t) => {
     const { client } = await plainClient(t, { status: 200 });
-    await assert.rejects(client.json('DELETE', '/x', { expect: [204] }), failsWith('invalid-answer'));
+    await assert.rejects(client.json('DELETE', '/x', { expect: [204] }), failsWith('invalid-response'));
   });
 
   it('a response with invalid data causes an error', async (t) => {
     const { client } = await plainClient(t, { status: 200, json: 5 });
-    const wrong = failsWith('invalid-answer', 'GET', '/v2/images', 'it is not a string');
+    const wrong = failsWith('invalid-response', 'GET', '/v2/images', 'it is not a string');
     await assert.rejects(client.json('GET', '/images', { reader: STRING }), wrong);
   });
 
   it('a response with a web page causes an error', async (t) => {
     const { client } = await plainClient(t, { status: 200, text: '<html>Welcome to the Wi-Fi</html>' });
-    await assert.rejects(client.json('GET', '/images', { reader: STRING }), failsWith('invalid-answer'));
+    await assert.rejects(client.json('GET', '/images', { reader: STRING }), failsWith('invalid-response'));
   });
 });
 

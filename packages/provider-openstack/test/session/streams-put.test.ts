@@ -187,7 +187,7 @@ describe('a PUT of a stream', () => {
     serve = (socket) => socket.once('data', () => socket.pause().write(NO_CONTENT));
     await assert.rejects(
       put(bodyOf(ENDLESS).body, ENDLESS),
-      failsWith('invalid-answer', `of ${ENDLESS} bytes`),
+      failsWith('invalid-response', `of ${ENDLESS} bytes`),
     );
   });
 

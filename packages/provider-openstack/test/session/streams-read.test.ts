@@ -34,8 +34,8 @@ interface ReadLimits {
 async function read({ pause, stallTimeout = 60, signal }: ReadLimits = {}): Promise<string> {
   const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   const request = { name: 'GET it', url, headers: {}, stallTimeout, ...(signal && { signal }) };
-  const { answer, body } = await readStream(request);
-  if (answer.status !== 200) return `${answer.status}: ${answer.body}`;
+  const { response, body } = await readStream(request);
+  if (response.status !== 200) return `${response.status}: ${response.body}`;
   await pause;
   let text = '';
   for await (const piece of body) text += String(piece);

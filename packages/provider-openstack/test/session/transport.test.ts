@@ -120,7 +120,7 @@ describe('a redirect', () => {
     const answer = await transportTo().send(request);
     assert.deepEqual([answer.status, http.requests.length], [303, 1]);
     assert.ok(
-      failsWith('invalid-answer', '303 See Other: to /other; set')(transportTo().refusal(request, answer)),
+      failsWith('invalid-response', '303 See Other: to /other; set')(transportTo().refusal(request, answer)),
     );
   });
 
@@ -134,7 +134,7 @@ describe('a redirect', () => {
     assert.equal(answer.status, 302);
     const error = transportTo().refusal(request, answer);
     assert.ok(
-      failsWith('invalid-answer', '302', 'to http://localhost:1/; set the URL of the service')(error),
+      failsWith('invalid-response', '302', 'to http://localhost:1/; set the URL of the service')(error),
     );
   });
 });

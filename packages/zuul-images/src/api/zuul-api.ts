@@ -121,7 +121,7 @@ export class ZuulApi {
       yield fresh.filter((build) => matchesQuery(build, query));
       if (entries.length >= length && fresh.length === 0) {
         throw new CloudError(
-          'invalid-answer',
+          'invalid-response',
           `${this.name}: it lists the same builds on every page; check that proxies forward the query`,
         );
       }
@@ -145,7 +145,7 @@ export class ZuulApi {
     if (builds.length > 0 || entries.length === 0) return builds;
     const request = `GET ${new URL('builds', this.#base).pathname}`;
     const message = `the response is invalid: ${reason}; check that the URL belongs to the service`;
-    throw new CloudError('invalid-answer', `${this.name}: ${request}: ${message}`);
+    throw new CloudError('invalid-response', `${this.name}: ${request}: ${message}`);
   }
 
   async #page(query: BuildQuery, range: PageRange, signal: AbortSignal): Promise<readonly unknown[]> {

@@ -82,12 +82,12 @@ export class ZuulHttp {
    */
   async json<T>(name: string, request: HttpRequest, read: (value: unknown) => T): Promise<T> {
     const headers = { accept: 'application/json', ...request.headers };
-    const answer = await this.#client.send({ ...request, headers }).catch((error: unknown) => {
+    const response = await this.#client.send({ ...request, headers }).catch((error: unknown) => {
       request.signal?.throwIfAborted();
       throw requestError(name, error);
     });
-    if (answer.status !== 200) throw answerError(name, answer);
-    return readResponse(name, answer, read);
+    if (response.status !== 200) throw responseError(name, response);
+    return readResponse(name, response, read);
   }
 }
 
@@ -102,17 +102,17 @@ function requestError(name: string, error: unknown): CloudError {
   if (kind === 'not-configured') return failure('invalid-settings', message);
   if (kind === 'redirect-loop') return failure('redirected', 'the URL redirects in a loop; correct it');
   if (kind !== 'body-too-long') return failure('connection-failed', `no response: ${message}`);
-  return failure('invalid-answer', `${message}; check that the URL belongs to the service`);
+  return failure('invalid-response', `${message}; check that the URL belongs to the service`);
 }
 
 /** Translates an answer into an error. `request` names the API, the method and the path. */
-function answerError(request: string, answer: HttpResponse): CloudError {
-  const { status, headers } = answer;
-  const code = UNKNOWN_TENANT.test(answer.body) && status === 404 ? 'tenant-unknown' : codeOf(status);
+function responseError(request: string, response: HttpResponse): CloudError {
+  const { status, headers } = response;
+  const code = UNKNOWN_TENANT.test(response.body) && status === 404 ? 'tenant-unknown' : codeOf(status);
   // The path and the query of a login page may contain a secret state.
   const origin = URL.parse(headers.location ?? '')?.origin ?? 'elsewhere';
   const target = code === 'redirected' ? ` to ${origin}` : '';
-  const reason = errorName(answer.body);
+  const reason = errorName(response.body);
   const remedy = TOKEN_REMEDIES[reason ?? ''] ?? REMEDIES[code];
   return new CloudError(
     code,
@@ -127,7 +127,7 @@ function answerError(request: string, answer: HttpResponse): CloudError {
 
 function codeOf(status: number): CloudErrorCode {
   if (status >= 300 && status < 400) return 'redirected';
-  if (status < 400) return 'invalid-answer';
+  if (status < 400) return 'invalid-response';
   return status === 422 ? 'tenant-not-ready' : codeOfStatus(status);
 }
 
@@ -147,14 +147,14 @@ function readResponse<T>(name: string, { headers, body }: HttpResponse, read: (v
   if (!JSON_TYPE.test(type)) {
     const reason = `the response is ${type.replace(/;.*/s, '')} instead of application/json`;
     const remedy = 'check the URL, and whether the server requires a login';
-    throw new CloudError('invalid-answer', `${name}: ${reason}; ${remedy}`);
+    throw new CloudError('invalid-response', `${name}: ${reason}; ${remedy}`);
   }
   try {
     return read(parseJson(body));
   } catch (error) {
     const reason = (error as Error).message;
     throw new CloudError(
-      'invalid-answer',
+      'invalid-response',
       `${name}: the response is invalid: ${reason}; check that the URL belongs to the service`,
     );
   }

@@ -78,7 +78,7 @@ async function attempt(
   const object = options.useRanges ? await findObject(source, signal) : await findWhole(source, signal);
   let spool: Spool | undefined;
   try {
-    const coding = codingOf(name, 'answer' in object ? object.contentEncoding : undefined);
+    const coding = codingOf(name, 'stream' in object ? object.contentEncoding : undefined);
     if (coding === undefined && (object.size ?? 0) > limit) throw tooLarge(name, limit);
     spool = await Spool.open(directory, object);
     const { reserve = checkFreeSpace } = options;
@@ -98,7 +98,7 @@ async function attempt(
       throw isDamaged(error) ? (transfer.interruption ?? error) : error;
     }
   } finally {
-    if ('answer' in object) object.answer.response.destroy();
+    if ('stream' in object) object.stream.response.destroy();
     await spool?.close();
   }
 }

@@ -22,10 +22,10 @@ const SPACE_CHECK = 8 * 2 ** 20;
  */
 export async function fetchObject(transfer: Transfer, signal: AbortSignal): Promise<void> {
   const { object, spool, options } = transfer;
-  if ('answer' in object) {
+  if ('stream' in object) {
     const whole = { position: 0, end: Number.POSITIVE_INFINITY };
     try {
-      await receive(object.answer, whole, transfer, signal);
+      await receive(object.stream, whole, transfer, signal);
     } catch (error) {
       const isComparable = transfer.request.sha256 !== undefined && whole.position > 0;
       if (!(error instanceof TransientError) || !isComparable) throw error;
@@ -59,8 +59,8 @@ async function fetchRange(
 ): Promise<void> {
   const { source, spool } = transfer;
   try {
-    const answer = await getRange(source, object, part, signal);
-    await receive(answer, part, transfer, signal);
+    const response = await getRange(source, object, part, signal);
+    await receive(response, part, transfer, signal);
     if (part.position < part.end) {
       throw new TransientError(`${source.name}: the server sent less than it announced`);
     }
@@ -71,13 +71,13 @@ async function fetchRange(
 }
 
 async function receive(
-  answer: HttpStream,
+  response: HttpStream,
   range: Range,
   { source, spool, request }: Transfer,
   signal: AbortSignal,
 ): Promise<void> {
   let unchecked = 0;
-  for await (const chunk of source.body(answer, signal)) {
+  for await (const chunk of source.body(response, signal)) {
     if (range.position + chunk.length > range.end) {
       throw new UnusableRangesError(`${source.name}: the server sent more than it announced`);
     }

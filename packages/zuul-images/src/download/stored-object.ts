@@ -40,7 +40,7 @@ export interface Range {
 
 /** An object whose server supports no ranges. */
 export interface WholeObject {
-  readonly answer: HttpStream;
+  readonly stream: HttpStream;
   /** Size in bytes, if the server sends it. */
   readonly size: number | undefined;
   readonly contentEncoding: string | undefined;
@@ -57,14 +57,14 @@ export async function findObject(
   source: HttpSource,
   signal: AbortSignal,
 ): Promise<RangedObject | WholeObject> {
-  const answer = await source.get({ range: 'bytes=0-0' }, signal);
-  const { headers, statusCode = 0 } = answer.response;
+  const stream = await source.get({ range: 'bytes=0-0' }, signal);
+  const { headers, statusCode = 0 } = stream.response;
   // An empty object has no first byte.
   const isEmpty = statusCode === 416 && headers['content-range'] === 'bytes */0';
-  if (statusCode !== 206 && !RANGE_REFUSED.has(statusCode)) return await wholeObject(source, answer, signal);
-  const size = isEmpty ? 0 : rangeOf(answer.response)?.size;
-  const validator = validatorOf(answer.response);
-  answer.response.resume();
+  if (statusCode !== 206 && !RANGE_REFUSED.has(statusCode)) return await wholeObject(source, stream, signal);
+  const size = isEmpty ? 0 : rangeOf(stream.response)?.size;
+  const validator = validatorOf(stream.response);
+  stream.response.resume();
   // Without a validator, ranges of two versions could be mixed. A server that compresses may do so for each range.
   const isUsable = (statusCode === 206 || isEmpty) && isIdentity(headers['content-encoding']);
   if (isUsable && size !== undefined && validator !== undefined) return { size, validator };
@@ -83,21 +83,21 @@ export async function findWhole(source: HttpSource, signal: AbortSignal): Promis
 
 async function wholeObject(
   source: HttpSource,
-  answer: HttpStream,
+  stream: HttpStream,
   signal: AbortSignal,
 ): Promise<WholeObject> {
-  const { statusCode, headers } = answer.response;
-  if (statusCode !== 200) throw await refusalOf(source, answer, signal);
+  const { statusCode, headers } = stream.response;
+  if (statusCode !== 200) throw await refusalOf(source, stream, signal);
   if (headers['content-type']?.startsWith('text/html')) {
-    answer.response.destroy();
+    stream.response.destroy();
     throw new ImageError(
       'artifact-refused',
-      `${nameOf(answer.url)} is a web page, not a disk image; check the URL, and whether the server requires a login`,
+      `${nameOf(stream.url)} is a web page, not a disk image; check the URL, and whether the server requires a login`,
     );
   }
   const length = headers['content-length'];
   const size = length === undefined ? undefined : Number(length);
-  return { answer, size, contentEncoding: headers['content-encoding'] };
+  return { stream, size, contentEncoding: headers['content-encoding'] };
 }
 
 /**
@@ -114,17 +114,17 @@ export async function getRange(
   signal: AbortSignal,
 ): Promise<HttpStream> {
   const headers = { range: `bytes=${position}-${end - 1}`, 'if-range': validator };
-  const answer = await source.get(headers, signal);
-  const { statusCode: status = 0 } = answer.response;
-  const range = rangeOf(answer.response);
-  const isSame = validatorOf(answer.response) === validator && range?.size === size;
-  if (status === 206 && isSame && range.begin === position && range.end === end) return answer;
-  const refusal = [200, 206, 416, 501].includes(status) ? undefined : await refusalOf(source, answer, signal);
-  answer.response.destroy();
+  const stream = await source.get(headers, signal);
+  const { statusCode: status = 0 } = stream.response;
+  const range = rangeOf(stream.response);
+  const isSame = validatorOf(stream.response) === validator && range?.size === size;
+  if (status === 206 && isSame && range.begin === position && range.end === end) return stream;
+  const refusal = [200, 206, 416, 501].includes(status) ? undefined : await refusalOf(source, stream, signal);
+  stream.response.destroy();
   const mayBeRange = refusal instanceof ImageError && refusal.code === 'artifact-refused';
   if (refusal !== undefined && !mayBeRange) throw refusal;
   const reason = 'it changed, or its server does not confirm that it is the same';
-  throw new UnusableRangesError(`${nameOf(answer.url)} cannot be downloaded in ranges: ${reason}`, refusal);
+  throw new UnusableRangesError(`${nameOf(stream.url)} cannot be downloaded in ranges: ${reason}`, refusal);
 }
 
 /** Returns the strong validator of a response. */
@@ -144,8 +144,8 @@ function rangeOf({
 }
 
 /** Converts a response without the artifact to an error, and destroys the response. */
-async function refusalOf(source: HttpSource, answer: HttpStream, signal: AbortSignal): Promise<Error> {
-  const { url, response } = answer;
+async function refusalOf(source: HttpSource, stream: HttpStream, signal: AbortSignal): Promise<Error> {
+  const { url, response } = stream;
   const { statusCode: status = 0, headers } = response;
   const name = nameOf(url);
   try {
@@ -154,7 +154,7 @@ async function refusalOf(source: HttpSource, answer: HttpStream, signal: AbortSi
       const retryAfter = retryAfterSeconds(headers['retry-after'], Date.now());
       return new TransientError(`${name}: the server responded with ${status}`, undefined, retryAfter);
     }
-    const says = async (): Promise<string> => await beginning(source.body(answer, signal));
+    const says = async (): Promise<string> => await beginning(source.body(stream, signal));
     if (FORBIDDEN.has(status) && (isExpired(url, Date.now()) || /expired/i.test(await says()))) {
       return expired(name, `the server responded with ${status}, because the signed URL has expired`);
     }

@@ -47,10 +47,10 @@ export async function availableArtifacts(
   access: ArtifactAccess,
   signal: AbortSignal,
 ): Promise<ArtifactAvailability> {
-  const answers = await Promise.all(artifacts.map((artifact) => lookUp(artifact, access, signal)));
+  const found = await Promise.all(artifacts.map((artifact) => lookUp(artifact, access, signal)));
   return {
-    available: answers.filter((answer) => 'artifact' in answer),
-    expired: answers.filter((answer) => answer instanceof ImageError),
+    available: found.filter((each) => 'artifact' in each),
+    expired: found.filter((each) => each instanceof ImageError),
   };
 }
 
@@ -63,7 +63,7 @@ async function lookUp(
   try {
     source = new HttpSource(artifact.url, access, STALL);
     const object = await findObject(source, signal);
-    if ('answer' in object) object.answer.response.destroy();
+    if ('stream' in object) object.stream.response.destroy();
     return { artifact, size: object.size };
   } catch (error) {
     signal.throwIfAborted();

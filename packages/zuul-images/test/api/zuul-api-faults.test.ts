@@ -56,11 +56,11 @@ describe('a transient error', () => {
 
 describe('invalid responses', () => {
   const faults: readonly (readonly [ZuulFault, CloudErrorCode, ...string[]])[] = [
-    ['login-page', 'invalid-answer', 'text/html', 'login'],
+    ['login-page', 'invalid-response', 'text/html', 'login'],
     ['login-redirect', 'redirected', '302 Found to http://localhost:9;', 'login'],
-    ['half-json', 'invalid-answer', 'not JSON'],
-    ['no-list', 'invalid-answer', 'not a list'],
-    ['no-uuid', 'invalid-answer', 'uuid is missing'],
+    ['half-json', 'invalid-response', 'not JSON'],
+    ['no-list', 'invalid-response', 'not a list'],
+    ['no-uuid', 'invalid-response', 'uuid is missing'],
   ];
   for (const [fault, code, ...words] of faults) {
     test(`the invalid response ${fault} is not retried`, async (t) => {

@@ -121,7 +121,7 @@ describe('pages', () => {
     const zuul = await startZuul(t);
     for (let count = 0; count < 50; count += 1) zuul.table().add();
     zuul.dropped.add('skip');
-    await assert.rejects(new ApiFixture(zuul).builds(), zuulFailure('invalid-answer', 'on every page'));
+    await assert.rejects(new ApiFixture(zuul).builds(), zuulFailure('invalid-response', 'on every page'));
   });
 });
 

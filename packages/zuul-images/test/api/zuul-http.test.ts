@@ -91,7 +91,7 @@ test('an endless response is aborted', { timeout: 60_000 }, async (t) => {
     more();
   });
   const sent = new ZuulHttp().json('a request', { url: new URL(origin), signal: ON }, String);
-  await assert.rejects(sent, zuulFailure('invalid-answer', 'longer than'));
+  await assert.rejects(sent, zuulFailure('invalid-response', 'longer than'));
 });
 
 test('a form is not sent to the target of a redirect', async (t) => {

@@ -80,11 +80,11 @@ describe('a token for client credentials', () => {
   test('a client-credentials token is not requested from another issuer, or over a less secure protocol', async (t) => {
     const { provider, credentials } = await wire(t);
     provider.discovery = { issuer: 'http://127.0.0.1:9/realms/zuul' };
-    await assert.rejects(credentials.token(ON), zuulFailure('invalid-answer', 'another issuer'));
+    await assert.rejects(credentials.token(ON), zuulFailure('invalid-response', 'another issuer'));
     provider.discovery = { token_endpoint: 'ftp://127.0.0.1/token' };
     await assert.rejects(
       credentials.token(ON),
-      zuulFailure('invalid-answer', 'token_endpoint is not an http URL'),
+      zuulFailure('invalid-response', 'token_endpoint is not an http URL'),
     );
     assert.deepEqual(provider.asked, []);
   });

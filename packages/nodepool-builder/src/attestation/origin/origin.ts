@@ -16,7 +16,7 @@ import {
   verifyChain,
 } from '@nodepool-builder/provenance';
 import type { AttestationSettings } from '../../configuration/attestation.ts';
-import { errorMessage } from '../../terms/command-error.ts';
+import { errorLine } from '../../terms/command-error.ts';
 import { readTrusted } from '../trusted-keys.ts';
 import type { BuildOrigin, MaterialRecord, PackagesRecord, Proof, UploadOrigin } from './origin-record.ts';
 import { unpackPackages } from './package-list.ts';
@@ -54,7 +54,7 @@ export async function readKeys(configuration: object): Promise<Keys> {
     const keys = await readTrusted(attestation);
     return { keys, ...(keys.length === 0 && { withoutKeys }) };
   } catch (error) {
-    return { keys: [], withoutKeys: errorMessage(error) };
+    return { keys: [], withoutKeys: errorLine(error) };
   }
 }
 
@@ -148,7 +148,7 @@ async function readBuild(
       });
     } catch (error) {
       const isUntrusted = (error as Partial<ProvenanceError>).code === 'key-untrusted';
-      const reason = (isUntrusted && withoutKeys) || errorMessage(error);
+      const reason = (isUntrusted && withoutKeys) || errorLine(error);
       const proof = { ...unproven(reason), state: isUntrusted ? 'unproven' : 'refuted' } as const;
       outcomes.push({ proof, ...(facts !== undefined && { facts }) });
     }
@@ -242,7 +242,7 @@ async function listOf(imageId: string, text: string): Promise<readonly Package[]
   try {
     return await unpackPackages(text);
   } catch (error) {
-    return `the package list of ${imageId} cannot be read: ${errorMessage(error)}`;
+    return `the package list of ${imageId} cannot be read: ${errorLine(error)}`;
   }
 }
 

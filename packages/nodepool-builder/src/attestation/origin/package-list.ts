@@ -5,7 +5,7 @@ import { gunzip, gzip } from 'node:zlib';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { type Package, readBillOfMaterials } from '@nodepool-builder/provenance';
-import { errorMessage } from '../../terms/command-error.ts';
+import { errorLine } from '../../terms/command-error.ts';
 import { BILL_OF_MATERIALS } from '../documents.ts';
 
 /** Maximum size of a list in gzip and base64, in bytes. The list of an image with 2,000 packages has about 60 KiB. */
@@ -58,7 +58,7 @@ export async function packageListOf(
       logger.warn(`image ${imageId}: the package list is too large to send to the manager`);
     return list;
   } catch (error) {
-    logger.warn(`image ${imageId}: cannot send the package list to the manager: ${errorMessage(error)}`);
+    logger.warn(`image ${imageId}: cannot send the package list to the manager: ${errorLine(error)}`);
     return undefined;
   }
 }

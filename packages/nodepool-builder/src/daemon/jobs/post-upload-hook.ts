@@ -1,7 +1,7 @@
 import { WorkFailError } from '@nodepool-builder/gearman-node';
 import type { ImageProvider, Logger, UploadRequest } from '@nodepool-builder/image-builder';
 import { createMask, hiddenValues, runCommand, visible } from '@nodepool-builder/image-builder/internal';
-import { errorMessage } from '../../terms/command-error.ts';
+import { errorLine } from '../../terms/command-error.ts';
 
 /**
  * An uploaded image was rejected, for instance by a `post-upload-hook`. The cause is the error of the image's deletion.
@@ -44,7 +44,7 @@ export async function runHook(
     });
     return exitCode === 0 ? undefined : `the hook "${hook}" ended with ${ended ?? `exit code ${exitCode}`}`;
   } catch (error) {
-    if (!signal.aborted) return errorMessage(error);
+    if (!signal.aborted) return errorLine(error);
     return `the hook "${hook}" did not end in time; check the hook, or raise image-upload-timeout`;
   }
 }
@@ -60,7 +60,7 @@ export async function discardRejected(
     await provider.discard(uploadId, { signal, image: { imageId, imageName } });
     return new RejectedImageError(`${rejection}; the image was deleted from ${provider.name}`);
   } catch (cause) {
-    const problem = `the image is still in ${provider.name} and will be deleted later: ${errorMessage(cause)}`;
+    const problem = `the image is still in ${provider.name} and will be deleted later: ${errorLine(cause)}`;
     return new RejectedImageError(`${rejection}; ${problem}`, { cause });
   }
 }

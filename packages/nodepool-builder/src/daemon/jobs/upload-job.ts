@@ -22,7 +22,7 @@ import { subjectOf } from '../../protocol/functions.ts';
 import { comparisonOf, parseUploadArguments } from '../../protocol/job-arguments.ts';
 import { inMessage, JobError, type JobLog, settleJob } from '../../protocol/job-reply.ts';
 import type { Providers, UploadTarget } from '../../site/providers.ts';
-import { errorMessage } from '../../terms/command-error.ts';
+import { errorLine } from '../../terms/command-error.ts';
 import { checksumOf, deleteOtherCopy } from './image-copy.ts';
 import { discardRejected, runHook } from './post-upload-hook.ts';
 import type { MeteredProgress } from './progress-meter.ts';
@@ -231,8 +231,8 @@ async function upload(
     return { externalId, attestations: attestation?.bundles };
   } catch (error) {
     if (error instanceof WorkFailError) throw error;
-    if (isLocal(error)) throw new WorkFailError(errorMessage(error), { cause: error });
-    throw new JobError(errorMessage(error), { cause: error });
+    if (isLocal(error)) throw new WorkFailError(errorLine(error), { cause: error });
+    throw new JobError(errorLine(error), { cause: error });
   }
 }
 

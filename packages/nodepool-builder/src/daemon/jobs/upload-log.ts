@@ -7,7 +7,7 @@ import {
   watchRetries,
 } from '@nodepool-builder/image-builder/internal';
 import { localTime } from '../../logging/record-format.ts';
-import { errorMessage } from '../../terms/command-error.ts';
+import { errorLine } from '../../terms/command-error.ts';
 
 /** Settings of {@link withUploadLog}. */
 export interface UploadLogOptions
@@ -29,7 +29,7 @@ export async function withUploadLog<T>(
 ): Promise<T> {
   const { logger } = options;
   const log = await BuildLog.open({ ...options, secrets: hiddenValues(), onLine: undefined }).catch(
-    (error: unknown) => void logger.warn(`cannot write a log of the upload: ${errorMessage(error)}`),
+    (error: unknown) => void logger.warn(`cannot write a log of the upload: ${errorLine(error)}`),
   );
   const write = (text: string): void => void log?.write(`${localTime(new Date())} ${text}`);
   const both =
@@ -45,7 +45,7 @@ export async function withUploadLog<T>(
   try {
     return await watchRetries(onRetry, () => work(levels));
   } catch (error) {
-    write(`failed: ${errorMessage(error)}`);
+    write(`failed: ${errorLine(error)}`);
     throw error;
   } finally {
     await log?.close();

@@ -3,7 +3,7 @@ import type { ImageProvider, Logger, UploadResult } from '@nodepool-builder/imag
 import { DamagedRecordError, Mutex, RecordDirectory } from '@nodepool-builder/image-builder/internal';
 import { CancelledError } from '../../protocol/cancelled-error.ts';
 import { JobError } from '../../protocol/job-reply.ts';
-import { errorMessage } from '../../terms/command-error.ts';
+import { errorLine } from '../../terms/command-error.ts';
 import { recordName, UPLOAD_RECORD, type UploadRecord } from './upload-record.ts';
 
 /** Time for the job of an orphaned upload to be assigned again, in milliseconds. */
@@ -214,7 +214,7 @@ export class Uploads {
         await this.#directory.write(upload.name, record);
       } catch (cause) {
         const problem = `cannot write the record of the upload of ${record['image-id']}`;
-        throw new JobError(`${problem}: ${errorMessage(cause)}; check images-dir`, {
+        throw new JobError(`${problem}: ${errorLine(cause)}; check images-dir`, {
           cause,
           retriable: true,
         });
@@ -261,7 +261,7 @@ export class Uploads {
   async #discardDue(provider: string, round: Round): Promise<void> {
     const isDone = await this.#discardAll(provider, round).catch((error: unknown) => {
       const problem = `uploads to ${provider}: they could not be discarded and are retried later`;
-      this.#options.logger.warn(`${problem}: ${errorMessage(error)}`);
+      this.#options.logger.warn(`${problem}: ${errorLine(error)}`);
       return false;
     });
     if (isDone || this.#stop.signal.aborted) return;
@@ -316,7 +316,7 @@ export class Uploads {
     } catch (error) {
       if (this.#stop.signal.aborted) return false;
       onDiscard?.(provider.name, false);
-      logger.warn(`${what}: discard failed and is retried later: ${errorMessage(error)}`);
+      logger.warn(`${what}: discard failed and is retried later: ${errorLine(error)}`);
       return false;
     }
   }

@@ -3,7 +3,7 @@ import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { EVENTS } from '../../configuration/notification.ts';
 import { CancelledError } from '../../protocol/cancelled-error.ts';
 import { keysOf } from '../../protocol/job-reply.ts';
-import { errorMessage } from '../../terms/command-error.ts';
+import { errorLine } from '../../terms/command-error.ts';
 import { recordSchema, TEXT, TEXT_OR_NULL } from '../../terms/record-schema.ts';
 import type { EndedJob } from '../jobs/running-jobs.ts';
 
@@ -101,7 +101,7 @@ export class JobEvents {
       provider,
       'image-name': imageName,
       'upload-id': uploadId,
-      error: error === undefined ? null : errorMessage(error),
+      error: error === undefined ? null : errorLine(error),
       'cancelled-by': error instanceof CancelledError ? error.by : null,
     };
   }
