@@ -42,7 +42,7 @@ async function example(session: Session): Promise<void> {
     await session.uploadsReady(1);
     for (const command of ['image-status', 'image-list']) await session.show(command);
   });
-  const left = await remains();
+  const left = await orphans();
   if (left.length > 0) throw new Error(`the example left behind:\n${left.join('\n')}`);
   session.tell('no machine is left, and no file of its disk');
   const uploaded = join(served, 'debian-node-latest.qcow2');
@@ -52,7 +52,7 @@ async function example(session: Session): Promise<void> {
 }
 
 /** Returns remaining machines and their records. */
-async function remains(): Promise<string[]> {
+async function orphans(): Promise<string[]> {
   const workspace = join(images, '.nodepool-builder');
   const directories = (await readdir(workspace)).filter((name) => /^(?:qemu-|instances$)/.test(name));
   const found = await Promise.all(

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { stripVTControlCharacters, styleText } from 'node:util';
 import { Daemon } from './daemon.ts';
 import { GrownLog } from './grown-log.ts';
-import { findLeftovers, processIds } from './leftovers.ts';
+import { findOrphans, processIds } from './orphans.ts';
 import type { Progress } from './progress.ts';
 
 /** The checkout, which is the working directory of a user who sees the paths here. */
@@ -166,11 +166,11 @@ export class Session {
     }
     const ending = await daemon.stop(false);
     if (ending !== 0) throw new Error(`the daemon ended with ${ending}, not 0; see ${log}`);
-    const leftovers = await this.until(
-      () => findLeftovers(this.#options.data, this.#before),
+    const orphans = await this.until(
+      () => findOrphans(this.#options.data, this.#before),
       (found) => found.length === 0,
     );
-    if (leftovers.length > 0) throw new Error(`something was left behind:\n${leftovers.join('\n')}`);
+    if (orphans.length > 0) throw new Error(`something was left behind:\n${orphans.join('\n')}`);
     this.success('no process, mount or loop device is left');
   }
 

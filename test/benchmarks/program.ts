@@ -15,7 +15,7 @@ export class Program {
   readonly #command: Command;
   readonly #child: ChildProcess;
   readonly #signal: AbortSignal;
-  readonly #answers: AsyncIterator<string>;
+  readonly #replies: AsyncIterator<string>;
   readonly #exited: Promise<unknown>;
 
   private constructor(command: Command, { signal, after }: BenchmarkContext) {
@@ -25,7 +25,7 @@ export class Program {
     const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'inherit'] });
     this.#child = child;
     child.stdin.on('error', () => {}); // the missing response reports it
-    this.#answers = createInterface(child.stdout)[Symbol.asyncIterator]();
+    this.#replies = createInterface(child.stdout)[Symbol.asyncIterator]();
     this.#exited = once(child, 'exit');
     after(() => this.end());
   }
@@ -42,12 +42,12 @@ export class Program {
   async ask(order: string, limit: number = LIMIT): Promise<string> {
     this.#child.stdin?.write(`${order}\n`);
     const late = AbortSignal.timeout(limit * 1000);
-    const answer = unlessAborted(this.#answers.next(), AbortSignal.any([this.#signal, late]));
-    const { done, value } = await answer.catch((error: unknown) => {
+    const reply = unlessAborted(this.#replies.next(), AbortSignal.any([this.#signal, late]));
+    const { done, value } = await reply.catch((error: unknown) => {
       if (error !== late.reason) throw error;
-      throw new Error(`${this.#command.join(' ')} did not answer "${order}" in ${limit} s`);
+      throw new Error(`${this.#command.join(' ')} did not reply to "${order}" in ${limit} s`);
     });
-    if (done === true) throw new Error(`${this.#command.join(' ')} ended and did not answer "${order}"`);
+    if (done === true) throw new Error(`${this.#command.join(' ')} ended and did not reply to "${order}"`);
     return value;
   }
 

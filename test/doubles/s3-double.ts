@@ -20,7 +20,7 @@ export interface S3Fault {
   readonly refuse?: string;
   readonly message?: string;
   /** Whether the operation takes place, and the connection is closed without a response. */
-  readonly loseAnswer?: boolean;
+  readonly loseResponse?: boolean;
   /** The response ends after this number of bytes of its body. */
   readonly cutAfter?: number;
 }
@@ -48,7 +48,7 @@ export interface S3Double {
   readonly stop: () => Promise<void>;
 }
 
-class Refusal extends Error {
+class S3Error extends Error {
   readonly code: string;
   constructor(code: string, message = code) {
     super(message);
@@ -80,7 +80,7 @@ export async function startS3Double(isEncrypted = false): Promise<S3Double> {
   };
   const multipartOf = (key: string, id: string | null): Multipart => {
     const multipart = multiparts.get(id ?? '');
-    if (multipart?.key !== key) throw new Refusal('NoSuchUpload');
+    if (multipart?.key !== key) throw new S3Error('NoSuchUpload');
     return multipart;
   };
   const encryption = { 'x-amz-server-side-encryption': isEncrypted ? 'aws:kms' : 'AES256' };
@@ -92,7 +92,7 @@ export async function startS3Double(isEncrypted = false): Promise<S3Double> {
   ): { status?: number; headers?: Record<string, string>; body?: string | Buffer } => {
     const sum = headers['content-md5'];
     if (sum !== undefined && sum !== createHash('md5').update(body).digest('base64'))
-      throw new Refusal('BadDigest');
+      throw new S3Error('BadDigest');
     const id = query.get('uploadId');
     switch (operation) {
       case 'ListObjectsV2': {
@@ -113,8 +113,8 @@ export async function startS3Double(isEncrypted = false): Promise<S3Double> {
       case 'HeadObject':
       case 'GetObject': {
         const object = objects.get(key);
-        if (object === undefined) throw new Refusal('NoSuchKey');
-        if ((headers['if-match'] ?? object.etag) !== object.etag) throw new Refusal('PreconditionFailed');
+        if (object === undefined) throw new S3Error('NoSuchKey');
+        if ((headers['if-match'] ?? object.etag) !== object.etag) throw new S3Error('PreconditionFailed');
         const from = Number(/^bytes=(\d+)-$/.exec(headers.range ?? '')?.[1] ?? 0);
         const tags = Object.entries(object.metadata).map(([name, value]) => [`x-amz-meta-${name}`, value]);
         const all = {
@@ -156,7 +156,7 @@ export async function startS3Double(isEncrypted = false): Promise<S3Double> {
           const number = Number(/<PartNumber>(\d+)</.exec(part)?.[1]);
           const etag = /<ETag>(?:&quot;|")?([^<&"]+)/.exec(part)?.[1];
           const stored = parts.get(number);
-          if (stored?.etag !== `"${etag}"`) throw new Refusal('InvalidPart');
+          if (stored?.etag !== `"${etag}"`) throw new S3Error('InvalidPart');
           return stored;
         });
         const sums = named.map(({ etag }) => Buffer.from(etag.replaceAll('"', ''), 'hex'));
@@ -182,11 +182,11 @@ export async function startS3Double(isEncrypted = false): Promise<S3Double> {
         };
       }
       default:
-        throw new Refusal('NotImplemented');
+        throw new S3Error('NotImplemented');
     }
   };
 
-  const answer = async (message: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const respond = async (message: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await buffer(message);
     const { pathname, searchParams } = new URL(message.url ?? '', 'http://localhost');
     const [, , ...segments] = pathname.split('/');
@@ -197,9 +197,9 @@ export async function startS3Double(isEncrypted = false): Promise<S3Double> {
     double.requests.push(request);
     try {
       const fault = await double.fault(request);
-      if (fault?.refuse) throw new Refusal(fault.refuse, fault.message);
+      if (fault?.refuse) throw new S3Error(fault.refuse, fault.message);
       const { status = 200, headers = {}, body: text = '' } = operate(request, searchParams, body);
-      if (fault?.loseAnswer) {
+      if (fault?.loseResponse) {
         resetConnection(message.socket);
         return;
       }
@@ -209,13 +209,13 @@ export async function startS3Double(isEncrypted = false): Promise<S3Double> {
       else response.write(bytes.subarray(0, fault.cutAfter), () => message.socket.destroy());
     } catch (error) {
       const { code, message: reason } =
-        error instanceof Refusal ? error : new Refusal('InternalError', String(error));
+        error instanceof S3Error ? error : new S3Error('InternalError', String(error));
       response.writeHead(STATUS[code] ?? 400, { 'content-type': 'application/xml' });
       response.end(`<Error><Code>${code}</Code><Message>${reason}</Message></Error>`);
     }
   };
   const server = createServer(
-    (message, response) => void answer(message, response).catch(() => message.destroy()),
+    (message, response) => void respond(message, response).catch(() => message.destroy()),
   );
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const double: S3Double = {

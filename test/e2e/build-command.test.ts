@@ -114,14 +114,14 @@ test('the command build rejects impossible requests, and prints its log with --v
   const { config, output } = await createBuildSite(t, `${DOCS}\n  - {name: broken, builder: directory-tree}`);
   const build = (...args: readonly string[]): ReturnType<typeof runCommand> =>
     runCommand('build', ...args, '-c', config, '--output', output);
-  const refusals: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
+  const cases: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
     [['none'], 3, /disk image "none" is not in .*nodepool\.yaml; choose one of: docs, broken/],
     [['docs', '--image-id', '../up'], 2, /image-id "\.\.\/up" contains a "\/"/],
     [['docs', '--format', 'tape'], 2, /Allowed choices are qcow2, raw/],
     [['docs', '--format', 'tgz'], 1, /its builder makes raw, which qemu-img cannot convert to it/],
     [['broken', '--image-id', 'b'], 1, /"mke2fs" ended with exit code 1, saying: .*; see .*output\/b\.log/],
   ];
-  for (const [args, expected, message] of refusals) {
+  for (const [args, expected, message] of cases) {
     const { code, stdout, stderr } = await build(...args);
     assert.deepEqual([code, stdout], [expected, ''], args.join(' '));
     assert.match(stderr, message);

@@ -97,7 +97,7 @@ providers:
   }
 
   /** Instances, key pairs and records of instances. */
-  async function remains(): Promise<readonly string[]> {
+  async function orphans(): Promise<readonly string[]> {
     const { instances, keyPairs } = double.region();
     const live = instances.all().filter(({ state }) => !/terminated|shutting-down/.test(state));
     const records = await readdir(join(directory, 'images/.nodepool-builder/instances'));
@@ -106,7 +106,7 @@ providers:
 
   it('an image built on EC2 is an AMI, which an upload claims, and other providers get the file', async () => {
     await build('1');
-    assert.deepEqual(await remains(), []);
+    assert.deepEqual(await orphans(), []);
     const [captured, ...others] = amis();
     assert.deepEqual(others, []);
     const log = await readFile(join(directory, 'images/.nodepool-builder/logs/1.log'), 'utf8');
@@ -149,9 +149,9 @@ providers:
     await killed.logged(/: it waits$/);
     await asking.close(); // gearmand drops a foreground job without a client
     await killed.end('SIGKILL');
-    assert.notDeepEqual(await remains(), []);
+    assert.notDeepEqual(await orphans(), []);
     builder = await start();
-    await waitUntil('all of it to go', async () => (await remains()).length === 0);
+    await waitUntil('all of it to go', async () => (await orphans()).length === 0);
     assert.deepEqual(amis(), earlier);
   });
 });

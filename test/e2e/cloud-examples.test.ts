@@ -78,7 +78,7 @@ for (const name of await readdir(EXAMPLES)) {
     assert.deepEqual([stored?.imageId, stored?.flaw, others], ['0001', undefined, []]);
     const { md5 } = await checksumsOf(path);
     assert.equal(await stored?.isSame({ id: '0001', path, size: SIZE, md5 }), true);
-    assert.deepEqual((await cloud.remains?.()) ?? [], []);
+    assert.deepEqual((await cloud.orphans?.()) ?? [], []);
   });
 }
 

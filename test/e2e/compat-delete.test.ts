@@ -99,7 +99,7 @@ describe('deleting an image during its upload, over gearmand', () => {
     await waitUntil('its PUT', () => paused.hits === 1);
     assert.equal((await client.delete('1')).end, 'WORK_COMPLETE', 'it does not wait for the upload');
     deleted.resolve();
-    assert.equal((await upload.answer).end, 'WORK_FAIL');
+    assert.equal((await upload.outcome).end, 'WORK_FAIL');
     await builder.logged(/upload of 1 as trusty failed: .*1\.raw" no longer exists; build the image again/);
     assert.deepEqual(await cloud.account.images(), []);
     const puts = cloud.glance.requests.filter(({ method }) => method === 'PUT');
@@ -119,7 +119,7 @@ describe('deleting an image during its upload, over gearmand', () => {
     const upload = client.submit('image-upload:2', uploadArgument('pool', 'trusty'));
     await upload.progressed;
     assert.equal((await client.delete('2')).end, 'WORK_COMPLETE');
-    assert.equal((await upload.answer).data, '{"external-id": "trusty-2.raw"}');
+    assert.equal((await upload.outcome).data, '{"external-id": "trusty-2.raw"}');
     const content = await readFile(join(site.pool, 'trusty-2.raw'));
     assert.equal(createHash('md5').update(content).digest('hex'), digest);
     assert.deepEqual((await readdir(site.pool)).toSorted(), [
@@ -137,7 +137,7 @@ describe('deleting an image during its upload, over gearmand', () => {
     await qemuImg.waiting();
     assert.equal((await client.delete('3')).end, 'WORK_COMPLETE');
     await qemuImg.openGate();
-    assert.equal((await upload.answer).end, 'WORK_FAIL');
+    assert.equal((await upload.outcome).end, 'WORK_FAIL');
     assert.match(
       await builder.logged(/upload of 3 as trusty failed/),
       /image 3 does not exist here; it was deleted/,

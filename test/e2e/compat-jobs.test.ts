@@ -202,20 +202,20 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
 
     it('unknown keys in a job’s argument are ignored (COMPAT 1.4)', async () => {
       const argument = '{"image-id": "0000000008", "image-name": "debian", "more": [1]}';
-      const build = await client.submit('image-build:debian', argument).answer;
+      const build = await client.submit('image-build:debian', argument).outcome;
       assert.equal(build.end, 'WORK_COMPLETE');
       assert.equal((await client.delete('0000000008')).end, 'WORK_COMPLETE');
     });
 
     it('the argument of image-delete is ignored (COMPAT 1.4)', async () => {
       await client.build('debian', '0000000009');
-      const { answer } = client.submit('image-delete:0000000009', 'no JSON\0at all');
-      assert.equal((await answer).end, 'WORK_COMPLETE');
+      const { outcome } = client.submit('image-delete:0000000009', 'no JSON\0at all');
+      assert.equal((await outcome).end, 'WORK_COMPLETE');
     });
 
     for (const [what, functionName, argument, reason] of FAILS) {
       it(`a job ends with WORK_FAIL if ${what} (COMPAT 1.5)`, async () => {
-        const { end, data } = await client.submit(functionName, argument).answer;
+        const { end, data } = await client.submit(functionName, argument).outcome;
         assert.deepEqual([end, data], ['WORK_FAIL', '']);
         await builder.logged(reason);
       });
@@ -223,7 +223,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
 
     for (const [what, functionName, argument, reason] of EXCEPTIONS) {
       it(`a job ends with WORK_EXCEPTION if ${what} (COMPAT 1.5)`, async () => {
-        const { end, data } = await client.submit(functionName, argument).answer;
+        const { end, data } = await client.submit(functionName, argument).outcome;
         if (serverName === 'gearmand') {
           assert.equal(
             end,
@@ -254,7 +254,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       const waiting = (await admin.status()).find(({ name }) => name === 'image-delete:0000000010');
       assert.deepEqual([waiting?.total, waiting?.running], [1, 0]);
       await client.build('debian', '0000000010');
-      assert.equal((await second.answer).end, 'WORK_COMPLETE');
+      assert.equal((await second.outcome).end, 'WORK_COMPLETE');
     });
 
     it('deleting an image deletes all of its files and no others (COMPAT 1.8)', async () => {

@@ -74,9 +74,9 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
         async () => Object.keys(await offered('image-upload:')).length === 0,
       );
       await site.dib.openGate();
-      const answers = await Promise.all([gated, ...later].map(({ answer }) => answer));
+      const outcomes = await Promise.all([gated, ...later].map(({ outcome }) => outcome));
       assert.deepEqual(
-        answers.map(({ data }) => data),
+        outcomes.map(({ data }) => data),
         ['2', '3', '4'].map((id) => `{"image-id": "${id}"}`),
       );
     });
@@ -98,37 +98,37 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
     });
 
     it('a builder that is stopped waits for its running build, whose result arrives (COMPAT 1.1, mended)', async () => {
-      const { answer } = await startGatedBuild('1');
+      const { outcome } = await startGatedBuild('1');
       const ended = builder.end('SIGINT');
       await builder.logged(/SIGINT: finishing the running jobs/);
       await site.dib.openGate();
-      assert.equal((await answer).data, '{"image-id": "1"}');
+      assert.equal((await outcome).data, '{"image-id": "1"}');
       assert.equal(await ended, 0);
     });
 
     it('geard fails the job of a builder that dies during a build, and gearmand assigns it again (COMPAT 1.6)', async () => {
-      const { answer } = await startGatedBuild('1');
+      const { outcome } = await startGatedBuild('1');
       await builder.end('SIGKILL');
       await site.dib.openGate();
       builder = await site.start();
       if (!isGearmand) {
-        assert.equal((await answer).end, 'WORK_FAIL');
+        assert.equal((await outcome).end, 'WORK_FAIL');
         assert.equal(
           (await client.build('gated', '1')).end,
           'WORK_COMPLETE',
           'nothing of the first try is in its way',
         );
       }
-      if (isGearmand) assert.equal((await answer).data, '{"image-id": "1"}');
+      if (isGearmand) assert.equal((await outcome).data, '{"image-id": "1"}');
       const files = (await readdir(site.images)).filter((name) => !name.startsWith('.'));
       assert.deepEqual(files.toSorted(), ['1.d', '1.qcow2']);
     });
 
     it('each function is registered once after the job server restarts during a build (COMPAT 1.6)', async () => {
       await client.build('debian', '1');
-      const { answer } = await startGatedBuild('2');
+      const { outcome } = await startGatedBuild('2');
       await server.restart();
-      assert.equal((await answer).end, 'lost');
+      assert.equal((await outcome).end, 'lost');
       await site.dib.openGate();
       client = await NodepoolClient.connect(server.port);
       const all = [

@@ -72,9 +72,9 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       for (const { created } of uploads) await created;
       await qemuImg.waiting();
       await qemuImg.openGate();
-      const answers = await Promise.all(uploads.map(({ answer }) => answer));
+      const outcomes = await Promise.all(uploads.map(({ outcome }) => outcome));
       assert.deepEqual(
-        answers.map(({ data }) => data),
+        outcomes.map(({ data }) => data),
         ['{"external-id": "trusty-1.raw"}', '{"external-id": "trusty-2.raw"}'],
       );
       assert.deepEqual(await qemuImg.conversions(), ['begin', 'end', 'begin', 'end']);
@@ -88,9 +88,9 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       const waiting = b.client.submit('image-upload:2', uploadArgument('pool', 'trusty'));
       await waiting.created;
       await a.server.kill();
-      assert.equal((await lost.answer).end, 'lost');
+      assert.equal((await lost.outcome).end, 'lost');
       await qemuImg.openGate();
-      assert.equal((await waiting.answer).data, '{"external-id": "trusty-2.raw"}');
+      assert.equal((await waiting.outcome).data, '{"external-id": "trusty-2.raw"}');
       assert.equal((await b.client.build('debian', '3')).data, '{"image-id": "3"}');
       assert.equal((await b.client.delete('2')).end, 'WORK_COMPLETE');
       await offered(b, ['image-build:debian', ...of('1'), ...of('3')]);

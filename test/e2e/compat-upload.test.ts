@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, describe, it } from 'node:test';
 import type { BuilderProcess } from '../fixtures/builder-process.ts';
 import { type CompatSite, createCompatSite } from '../fixtures/compat-site.ts';
-import { answersWith, cutsAfter, stallsAfter } from '../fixtures/fault-proxy/faults.ts';
+import { cutsAfter, respondsWith, stallsAfter } from '../fixtures/fault-proxy/faults.ts';
 import { type Geard, startGeard } from '../fixtures/geard.ts';
 import { NodepoolClient } from '../fixtures/nodepool-client.ts';
 import { cloudsYaml, type GlanceImage } from '../fixtures/openstack/account.ts';
@@ -146,7 +146,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
   it('an upload that the cloud rejects ends with WORK_EXCEPTION and the cloud’s message, and leaves nothing (COMPAT 1.5)', async () => {
     await client.build('debian', '4');
     const body = { message: 'Quota of images is used up' };
-    cloud.glance.inject({ method: 'POST', path: /\/v2\/images$/ }, answersWith(403, { body }));
+    cloud.glance.inject({ method: 'POST', path: /\/v2\/images$/ }, respondsWith(403, { body }));
     const { end, data } = await client.upload('4', 'cloud-a', 'trusty');
     assert.equal(end, 'WORK_EXCEPTION');
     assert.match(data, /mycloud.*Quota of images is used up/);
@@ -158,7 +158,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
 
   it('an upload to a cloud that is busy beyond its time limit ends with WORK_EXCEPTION (COMPAT 1.5)', async () => {
     await client.build('debian', '5');
-    cloud.glance.inject({ times: 1000 }, answersWith(503));
+    cloud.glance.inject({ times: 1000 }, respondsWith(503));
     const { end, data } = await client.upload('5', 'impatient', 'trusty');
     assert.equal(end, 'WORK_EXCEPTION');
     assert.match(data, /took longer than 2 s/);
@@ -174,7 +174,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
 
   it('a temporary error is retried and does not fail the job, which the daemon would not submit again (COMPAT 1.7)', async () => {
     await client.build('debian', '7');
-    cloud.glance.inject({ method: 'GET', path: /\/v2\/images\?/ }, answersWith(503));
+    cloud.glance.inject({ method: 'GET', path: /\/v2\/images\?/ }, respondsWith(503));
     cloud.glance.inject({ method: 'PUT' }, cutsAfter(4));
     const { end, data, packets } = await client.upload('7', 'cloud-a', 'trusty');
     assert.equal(end, 'WORK_COMPLETE');
@@ -193,7 +193,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
   it('an upload whose file vanishes while it is retried ends with WORK_FAIL (COMPAT 1.5)', async () => {
     await client.build('debian', '10');
     // No attempt succeeds, even if the next one begins before the file is gone.
-    cloud.glance.inject({ method: 'PUT', times: 1000 }, answersWith(503));
+    cloud.glance.inject({ method: 'PUT', times: 1000 }, respondsWith(503));
     const upload = client.upload('10', 'cloud-a', 'trusty');
     await builder.logged(/upload of image 10 failed; retrying in [\d.]+ s/);
     await rm(join(site.images, '10.raw'));
@@ -206,7 +206,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     const body = { message: 'SHOULD_FAIL is set' };
     const refused = cloud.glance.inject(
       { method: 'POST', path: /\/v2\/images$/, times: 1000 },
-      answersWith(409, { body }),
+      respondsWith(409, { body }),
     );
     const { end, data } = await client.upload('11', 'cloud-a', 'trusty');
     assert.equal(end, 'WORK_EXCEPTION');
@@ -216,7 +216,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
 
   it('retries of an upload and of its requests end with upload-retry-timeout', async () => {
     await client.build('debian', '12');
-    const refused = cloud.glance.inject({ method: 'GET', times: 1000 }, answersWith(503));
+    const refused = cloud.glance.inject({ method: 'GET', times: 1000 }, respondsWith(503));
     const { end } = await client.upload('12', 'without-retries', 'trusty');
     assert.equal(end, 'WORK_EXCEPTION');
     assert.equal(refused.hits, 1);

@@ -72,7 +72,7 @@ test('the command convert rejects what a builder rejects, and leaves nothing', a
   const config = path('nodepool.yaml');
   await writeFile(config, 'images-dir: images\nvirtual-size-limit: 1\n');
   const before = await readdir(directory);
-  const refusals: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
+  const cases: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
     [[path('disk.qcow2'), '--format', 'qcow2'], 2, /is already qcow2; choose another --format/],
     [
       [path('disk.qcow2'), '--format', 'raw', '-c', config],
@@ -100,7 +100,7 @@ test('the command convert rejects what a builder rejects, and leaves nothing', a
     ],
     [[path('debian.raw'), '--format', 'qcow2', '--output', path('debian.raw')], 2, /is the image itself/],
   ];
-  for (const [args, expected, message] of refusals) {
+  for (const [args, expected, message] of cases) {
     const { code, stdout, stderr } = await runCommand('convert', ...args);
     assert.deepEqual([code, stdout], [expected, ''], `${args.join(' ')}: ${stderr}`);
     assert.match(stderr, message);

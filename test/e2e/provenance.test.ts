@@ -155,7 +155,7 @@ describe('verify', () => {
 
   it('verify rejects impossible requests', async () => {
     await restore();
-    const refusals: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
+    const cases: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
       [
         ['docs-2'],
         3,
@@ -170,7 +170,7 @@ describe('verify', () => {
       [['--provider', 'pool', 'docs-2.qcow2'], 3, /provider "pool" has no complete image docs-2\.qcow2/],
       [['--provider', 'other', 'docs-2.qcow2'], 3, /choose one of: pool/],
     ];
-    for (const [args, expected, message] of refusals) {
+    for (const [args, expected, message] of cases) {
       const { code, stdout, stderr } = await runInProcess('verify', ...args, '-c', site.config);
       assert.deepEqual([code, stdout], [expected, ''], `${args.join(' ')}: ${stderr}`);
       assert.match(stderr, message);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { openNovaCloud, PUBLIC_KEY } from '../../packages/provider-openstack/test/instance/instance-cloud.ts';
 import { builderCommand } from '../fixtures/builder-process.ts';
-import { answersWith } from '../fixtures/fault-proxy/faults.ts';
+import { respondsWith } from '../fixtures/fault-proxy/faults.ts';
 import { cloudsYaml } from '../fixtures/openstack/account.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 
@@ -40,7 +40,7 @@ async function reap(
   assert.equal((await account.images()).length, 3);
 
   for (const [path, status] of Object.entries(answers)) {
-    faults.inject({ path: new RegExp(path), times: 99 }, answersWith(status));
+    faults.inject({ path: new RegExp(path), times: 99 }, respondsWith(status));
   }
   const directory = await mkdtemp(join(tmpdir(), 'reap-without-rights-'));
   undoAfter(t, () => rm(directory, { recursive: true }));

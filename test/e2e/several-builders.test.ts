@@ -52,7 +52,7 @@ it('several builders share builds, upload the images that they have, and lose no
   const builds = [build('1'), build('2')];
   await waitUntil('a build at each host', () => hosts.every((host) => atTheGate(host) === 1));
   for (const { site } of hosts) await site.dib.openGate();
-  for (const { answer } of builds) assert.equal((await answer).end, 'WORK_COMPLETE');
+  for (const { outcome } of builds) assert.equal((await outcome).end, 'WORK_COMPLETE');
   const [first, second] = (await has(hosts[0], '1.qcow2')) ? hosts : [hosts[1], hosts[0]];
   assert.deepEqual([await has(first, '2.qcow2'), await has(second, '2.qcow2')], [false, true]);
 
@@ -70,7 +70,7 @@ it('several builders share builds, upload the images that they have, and lose no
   await victim?.builder.end('SIGKILL');
   await waitUntil('the third build at the other host', () => atTheGate(survivor) === 2);
   await survivor.site.dib.openGate();
-  assert.equal((await third.answer).end, 'WORK_COMPLETE');
+  assert.equal((await third.outcome).end, 'WORK_COMPLETE');
   assert.equal(await has(survivor, '3.qcow2'), true);
 
   const upload = client.submit(
@@ -79,5 +79,5 @@ it('several builders share builds, upload the images that they have, and lose no
   );
   await upload.created;
   if (victim) victim.builder = await victim.site.start();
-  assert.equal((await upload.answer).end, 'WORK_COMPLETE', 'its image waited for it');
+  assert.equal((await upload.outcome).end, 'WORK_COMPLETE', 'its image waited for it');
 });

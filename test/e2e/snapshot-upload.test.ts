@@ -130,7 +130,7 @@ providers:${PROVIDERS(directory)}
   }
 
   /** Servers in the cloud and instance records. */
-  async function remains(): Promise<readonly string[]> {
+  async function orphans(): Promise<readonly string[]> {
     const ledger = await readdir(join(directory, 'images/.nodepool-builder/instances'));
     return [...nova.servers.keys(), ...nova.keyPairs.keys(), ...ledger];
   }
@@ -162,7 +162,7 @@ providers:${PROVIDERS(directory)}
     );
     const log = await readFile(join(directory, 'images/.nodepool-builder/logs/1.log'), 'utf8');
     assert.match(log, /the host key is SHA256:\S+, announced by the console/);
-    assert.deepEqual(await remains(), []);
+    assert.deepEqual(await orphans(), []);
 
     const earlier = cloud.glance.requests.length;
     const unique = randomUUID();
@@ -234,7 +234,7 @@ providers:${PROVIDERS(directory)}
     await killed.end('SIGKILL');
     assert.equal(nova.servers.size, 1);
     builder = await start();
-    await waitUntil('all of it to go', async () => (await remains()).length === 0);
+    await waitUntil('all of it to go', async () => (await orphans()).length === 0);
     assert.deepEqual(await imagesOf('8'), []);
   });
 
@@ -247,7 +247,7 @@ providers:${PROVIDERS(directory)}
     await asking.close();
     const { instance_uuid: captured } = await snapshotOf('9');
     assert.equal(captured, server);
-    assert.deepEqual(await remains(), []);
+    assert.deepEqual(await orphans(), []);
   });
 
   it('an image cannot be uploaded to a provider that only runs instances (COMPAT 1.5)', async () => {

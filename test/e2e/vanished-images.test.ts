@@ -57,8 +57,8 @@ for (const [name, startServer] of Object.entries(SERVERS)) {
     const begun = performance.now();
     const upload = client.submit('image-upload:1', uploadArgument('pool', 'trusty'));
     const deletion = client.submit('image-delete:1', '""');
-    assert.equal((await upload.answer).end, 'WORK_FAIL');
-    assert.equal((await deletion.answer).end, 'WORK_COMPLETE');
+    assert.equal((await upload.outcome).end, 'WORK_FAIL');
+    assert.equal((await deletion.outcome).end, 'WORK_COMPLETE');
     assert.ok(performance.now() - begun < LIMIT * 1000);
     await waitUntil('its functions to go again', async () => !(await offers(port, '1')));
   });

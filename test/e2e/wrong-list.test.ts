@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { S3 } from '@aws-sdk/client-s3';
 import { startBuilder } from '../fixtures/builder-process.ts';
 import { startFaultProxy } from '../fixtures/fault-proxy/fault-proxy.ts';
-import { answersWith } from '../fixtures/fault-proxy/faults.ts';
+import { respondsWith } from '../fixtures/fault-proxy/faults.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import { createManagedSite, docsImage, endAfter, provider, spawnManager } from '../fixtures/managed-site.ts';
 import { startS3Server } from '../fixtures/s3/s3-server.ts';
@@ -68,7 +68,7 @@ test('a proxy’s page in place of a list of images does not delete an image tha
     await waitUntil(`${count} more lists`, () => lists() >= seen + count);
   };
   await more(3); // the upload was listed
-  const pages = proxy.inject({ path: LIST, times: Number.POSITIVE_INFINITY }, answersWith(200, PAGE));
+  const pages = proxy.inject({ path: LIST, times: Number.POSITIVE_INFINITY }, respondsWith(200, PAGE));
   await waitUntil('four lists with a wrong page', () => pages.hits >= 4);
   await manager.logged(/cannot list provider store: .*ListObjectsV2: .*HTML/);
   proxy.clear();

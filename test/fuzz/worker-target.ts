@@ -88,9 +88,9 @@ async function attack(
 async function serve(server: RawPeer, session: readonly HostilePacket[]): Promise<void> {
   let isInStep = true;
   for (const { name, breaksFraming, bytes } of session) {
-    const answersGrab = name.startsWith('JOB_ASSIGN') || name === 'NO_JOB';
+    const repliesToGrab = name.startsWith('JOB_ASSIGN') || name === 'NO_JOB';
     isInStep &&= !breaksFraming;
-    if (answersGrab && isInStep && !(await grabbed(server))) break;
+    if (repliesToGrab && isInStep && !(await grabbed(server))) break;
     server.sendBytes(bytes);
   }
   server.socket.end();

@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { IMAGE_TAGS } from '@nodepool-builder/image-builder/plugin';
 import { AwsDouble } from '../doubles/aws/aws-double.ts';
-import { AwsRefusal } from '../doubles/aws/model.ts';
+import { AwsError } from '../doubles/aws/model.ts';
 import { allBlocks, BLOCK_SIZE } from '../doubles/aws/snapshots.ts';
 import type { SoakCloud, SoakImage } from '../soak/soak-cloud.ts';
 import { writeProfile } from './aws-profile.ts';
 
 /** Failures as AWS reports them; the carried out request of a lost response is the worst one. */
 const FAULTS = [
-  () => new AwsRefusal('RequestLimitExceeded', 'Request limit exceeded.', 503),
-  () => new AwsRefusal('ThrottlingException', 'Rate exceeded', 400),
-  () => new AwsRefusal('InternalError', 'An internal error has occurred', 500),
+  () => new AwsError('RequestLimitExceeded', 'Request limit exceeded.', 503),
+  () => new AwsError('ThrottlingException', 'Rate exceeded', 400),
+  () => new AwsError('InternalError', 'An internal error has occurred', 500),
   () => 'lost' as const,
 ];
 
@@ -47,7 +47,7 @@ export async function awsCloud(faultRate: number): Promise<SoakCloud> {
           return snapshot !== undefined && (await digestsOf(file)) === digestsIn(allBlocks(snapshot));
         },
       })),
-    remains: async () => {
+    orphans: async () => {
       const used = new Set(region.images.all().flatMap(({ snapshots }) => snapshots));
       return region.snapshots
         .all()

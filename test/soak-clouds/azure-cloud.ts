@@ -1,17 +1,17 @@
 import { readFile } from 'node:fs/promises';
 import { IMAGE_TAGS } from '@nodepool-builder/image-builder/plugin';
 import { ArmDouble, type ArmFault } from '../doubles/azure/arm-double.ts';
-import { ArmRefusal } from '../doubles/azure/arm-model.ts';
+import { ArmError } from '../doubles/azure/arm-model.ts';
 import { Azurite } from '../doubles/azure/azurite.ts';
 import type { SoakCloud } from '../soak/soak-cloud.ts';
 
 /** Failures as Azure reports them; the last ones are carried out, and fail an operation that was accepted. */
 const FAULTS: readonly (() => ReturnType<ArmFault>)[] = [
-  () => new ArmRefusal('TooManyRequests', 'The request is being throttled.', 429, { 'retry-after': '1' }),
-  () => new ArmRefusal('InternalServerError', 'An internal error occurred.', 500),
-  () => new ArmRefusal('ServerBusy', 'The server is busy.', 503),
+  () => new ArmError('TooManyRequests', 'The request is being throttled.', 429, { 'retry-after': '1' }),
+  () => new ArmError('InternalServerError', 'An internal error occurred.', 500),
+  () => new ArmError('ServerBusy', 'The server is busy.', 503),
   () => 'lost',
-  () => ({ later: new ArmRefusal('InternalExecutionError', 'An internal execution error occurred.', 500) }),
+  () => ({ later: new ArmError('InternalExecutionError', 'An internal execution error occurred.', 500) }),
 ];
 
 const IMAGE = 'Microsoft.Compute/images';
@@ -57,7 +57,7 @@ export async function azureCloud(faultRate: number): Promise<SoakCloud> {
             );
           },
         })),
-    remains: async () => {
+    orphans: async () => {
       const others = resources.all().filter(({ type }) => type !== IMAGE);
       // Time passes in the double with each question: a deletion that nobody waits for goes on.
       for (const { id } of others) await operations.askFor(id);

@@ -27,7 +27,7 @@ export async function directoryCloud(): Promise<SoakCloud> {
         }),
       );
     },
-    remains: async () => (await entries()).filter((name) => name.startsWith('.')),
+    orphans: async () => (await entries()).filter((name) => name.startsWith('.')),
     close: () => rm(directory, { recursive: true, force: true }),
   };
 }

@@ -1,8 +1,8 @@
 import { type FaultProxy, startFaultProxy } from '../fixtures/fault-proxy/fault-proxy.ts';
-import { answersWith, cutsAfter, type Fault, losesAnswer } from '../fixtures/fault-proxy/faults.ts';
+import { cutsAfter, type Fault, losesResponse, respondsWith } from '../fixtures/fault-proxy/faults.ts';
 
 /** Before the request takes effect, in the middle of it, and afterwards. */
-const FAULTS: readonly Fault[] = [answersWith(503), answersWith(500), cutsAfter(1000), losesAnswer()];
+const FAULTS: readonly Fault[] = [respondsWith(503), respondsWith(500), cutsAfter(1000), losesResponse()];
 
 /** A service of which a fraction of all requests fail. */
 export interface FaultyService {

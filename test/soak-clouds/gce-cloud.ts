@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { IMAGE_TAGS } from '@nodepool-builder/image-builder/plugin';
 import { GceDouble, type GceRequest } from '../doubles/gce/gce-double.ts';
-import { GoogleRefusal } from '../doubles/gce/model.ts';
+import { GoogleError } from '../doubles/gce/model.ts';
 import type { SoakCloud } from '../soak/soak-cloud.ts';
 
 /** Failures as Google reports them; the request of a lost response is carried out. */
 const FAULTS = [
-  () => new GoogleRefusal(429, 'rateLimitExceeded', 'Rate Limit Exceeded'),
-  () => new GoogleRefusal(500, 'internalError', 'Internal error encountered.'),
-  () => new GoogleRefusal(503, 'backendError', 'Backend Error'),
+  () => new GoogleError(429, 'rateLimitExceeded', 'Rate Limit Exceeded'),
+  () => new GoogleError(500, 'internalError', 'Internal error encountered.'),
+  () => new GoogleError(503, 'backendError', 'Backend Error'),
   () => 'lost' as const,
 ];
 
@@ -31,7 +31,7 @@ export async function gceCloud(faultRate: number): Promise<SoakCloud> {
     const isFault = Math.random() < faultRate;
     const fault = isFault ? FAULTS[Math.floor(Math.random() * FAULTS.length)]?.() : undefined;
     faults += isFault ? 1 : 0;
-    if (!(fault instanceof GoogleRefusal)) keepFile(double, request, files);
+    if (!(fault instanceof GoogleError)) keepFile(double, request, files);
     return fault;
   };
   return {
@@ -55,7 +55,7 @@ export async function gceCloud(faultRate: number): Promise<SoakCloud> {
           return content.equals(await readFile(path));
         },
       })),
-    remains: async () => [...double.storage.objects.keys()].map((key) => `object ${key} is left`),
+    orphans: async () => [...double.storage.objects.keys()].map((key) => `object ${key} is left`),
     traffic: () => ({ requests, faults }),
     close: async () => {
       await double[Symbol.asyncDispose]();

@@ -17,11 +17,12 @@ export async function ociCloud(faultRate: number): Promise<SoakCloud> {
   const service = await startFaultyService(`http://${registry.host}`, faultRate);
   const repository = `${registry.host}/ci/images`;
   const ask = async (path: string): Promise<Response> => {
-    const answer = await fetch(`http://${registry.host}/v2/ci/images/${path}`, {
+    const response = await fetch(`http://${registry.host}/v2/ci/images/${path}`, {
       headers: { accept: 'application/vnd.oci.image.manifest.v1+json' },
     });
-    if (!answer.ok && answer.status !== 404) throw new Error(`the registry answers ${answer.status}`);
-    return answer;
+    if (!response.ok && response.status !== 404)
+      throw new Error(`the registry responds with ${response.status}`);
+    return response;
   };
   return {
     entry: {

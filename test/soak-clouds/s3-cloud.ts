@@ -54,7 +54,7 @@ export async function s3Cloud(faultRate: number): Promise<SoakCloud> {
         }),
       );
     },
-    remains: async () => {
+    orphans: async () => {
       const [all, { Uploads: multiparts = [] }] = await Promise.all([
         keys(),
         client.listMultipartUploads({ Bucket: BUCKET }),

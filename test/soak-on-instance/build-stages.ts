@@ -1,5 +1,5 @@
 import { waitUntil } from '../fixtures/wait-until.ts';
-import { phaseOf } from './instance-remains.ts';
+import { phaseOf } from './instance-orphans.ts';
 
 /** Phases of a build: the phases in its record, and `publishing` once the record is gone. */
 const PHASES = [

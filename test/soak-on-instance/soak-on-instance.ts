@@ -5,7 +5,7 @@ import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { createMiniLinuxSite, type MiniLinuxSite } from '../fixtures/mini-linux-site.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 import { BuildStages, type KillMoment, WatchedBuild } from './build-stages.ts';
-import { type InstanceRemains, instanceRemains, isEmpty, phaseOf } from './instance-remains.ts';
+import { type InstanceOrphans, instanceOrphans, isEmpty, phaseOf } from './instance-orphans.ts';
 import { moments } from './moments.ts';
 
 /** Step of the build that takes a moment, during which kills may happen. */
@@ -127,13 +127,13 @@ class InstanceSoak {
 
   async #untilNothingIsLeft(): Promise<void> {
     const { directory, images } = this.#site;
-    let remains: InstanceRemains | undefined;
+    let orphans: InstanceOrphans | undefined;
     const isGone = async (): Promise<boolean> => {
-      remains = await instanceRemains(directory, images);
-      return isEmpty(remains);
+      orphans = await instanceOrphans(directory, images);
+      return isEmpty(orphans);
     };
     await waitUntil('QEMU, overlays, the ledger and half-made images to be gone', isGone).catch((cause) => {
-      throw new Error(`this is left: ${JSON.stringify(remains)}`, { cause });
+      throw new Error(`this is left: ${JSON.stringify(orphans)}`, { cause });
     });
   }
 

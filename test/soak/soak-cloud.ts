@@ -29,7 +29,7 @@ export interface SoakCloud {
   /** Lists all images, in whatever state. */
   images(): Promise<readonly StoredImage[]>;
   /** A sentence for each thing that belongs to no image: snapshots, disks, objects, sessions. Default: there are none. */
-  remains?(): Promise<readonly string[]>;
+  orphans?(): Promise<readonly string[]>;
   /** Numbers of requests, and of those that were made to fail. Default: they are not counted. */
   traffic?(): { readonly requests: number; readonly faults: number };
   close?(): Promise<void>;
@@ -42,7 +42,7 @@ export async function compareCloud(
   wanted: readonly WantedUpload[],
 ): Promise<string[]> {
   const { name } = cloud.entry;
-  const [found, remains = []] = await Promise.all([cloud.images(), cloud.remains?.()]);
+  const [found, orphans = []] = await Promise.all([cloud.images(), cloud.orphans?.()]);
   const byExternalId = new Map(found.map((image) => [image.externalId, image]));
   const faults: string[] = [];
   const uploaded: (readonly [StoredImage, SoakImage])[] = [];
@@ -64,7 +64,7 @@ export async function compareCloud(
   for (const { imageId, externalId, flaw = 'complete' } of byExternalId.values()) {
     faults.push(`image ${imageId} is there once more, ${flaw}: ${externalId}`);
   }
-  faults.push(...remains);
+  faults.push(...orphans);
   // Comparing bytes takes long: once all else is right.
   for (const [stored, image] of faults.length === 0 ? uploaded : []) {
     if (!(await stored.isSame(image))) faults.push(`image ${image.id} has other bytes`);

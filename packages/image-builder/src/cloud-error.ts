@@ -80,12 +80,12 @@ export class CloudError extends Error {
 
   /** Whether the cloud does not offer the service or function, at least not to this user. */
   get refused(): boolean {
-    return this.code === 'no-such-service' || REFUSALS.includes(this.status);
+    return this.code === 'no-such-service' || REFUSED_STATUSES.includes(this.status);
   }
 }
 
 /** HTTP statuses of a request that a cloud does not support or permit. */
-const REFUSALS: readonly unknown[] = [401, 403, 404, 405, 410, 501];
+const REFUSED_STATUSES: readonly unknown[] = [401, 403, 404, 405, 410, 501];
 
 /**
  * Creates an error with a message of its parts.

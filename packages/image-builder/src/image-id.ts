@@ -12,7 +12,7 @@ const MAX_SUFFIX_LENGTH =
 /** Maximum length of an image-id in bytes, with which the names of all its files are valid. */
 export const MAX_IMAGE_ID_BYTES: number = NAME_MAX - MAX_SUFFIX_LENGTH;
 
-const FAULTS: readonly (readonly [fault: string, test: (id: string) => boolean])[] = [
+const ERRORS: readonly (readonly [error: string, test: (id: string) => boolean])[] = [
   ['is empty', (id) => id === ''],
   ['contains a "/"', (id) => id.includes('/')],
   ['contains ".."', (id) => id.includes('..')],
@@ -25,7 +25,7 @@ const FAULTS: readonly (readonly [fault: string, test: (id: string) => boolean])
 
 /** Returns the reason why an image-id is invalid, as the end of a sentence; undefined if it is valid. */
 export function imageIdError(id: string): string | undefined {
-  return FAULTS.find(([, test]) => test(id))?.[0];
+  return ERRORS.find(([, test]) => test(id))?.[0];
 }
 
 /**
@@ -40,11 +40,11 @@ export function checkImageId(id: unknown): asserts id is string {
       `image-id must be a string, not ${id === null ? 'null' : typeof id}; send it as "image-id": "<id>"`,
     );
   }
-  const fault = imageIdError(id);
-  if (fault !== undefined) {
+  const error = imageIdError(id);
+  if (error !== undefined) {
     throw new ImageError(
       'invalid-image-id',
-      `image-id ${JSON.stringify(id.slice(0, 80))} ${fault}; choose a plain file name, such as "debian-0000000001"`,
+      `image-id ${JSON.stringify(id.slice(0, 80))} ${error}; choose a plain file name, such as "debian-0000000001"`,
     );
   }
 }

@@ -12,7 +12,7 @@ import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { mountsBelow } from '../src/cleanup/mounts.ts';
 import { checksumsOf } from '../src/hashed-reader.ts';
 import type { Image } from '../src/index.ts';
-import { assertNoRemains, mountsOfBuilds, remainsBelow } from './host-remains.ts';
+import { assertNoOrphans, mountsOfBuilds, orphansBelow } from './host-orphans.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 
 /** More steps than any operation has. */
@@ -136,9 +136,9 @@ for (const variable of [undefined, 'TMPDIR']) {
     );
     victim.kill('SIGKILL');
     await once(victim, 'exit');
-    assert.ok((await remainsBelow(used)).loops.length > 0);
+    assert.ok((await orphansBelow(used)).loops.length > 0);
     await fixture.open();
-    for (const each of [directory, outside]) await assertNoRemains(each);
+    for (const each of [directory, outside]) await assertNoOrphans(each);
     assert.deepEqual(await readdir(outside), []);
     await assertInOrder(fixture);
     assert.match(fixture.logger.lines.join('\n'), /cleaned up after an interrupted build/);
@@ -162,7 +162,7 @@ test('the cleanup after SIGKILL also ends a process with another session, enviro
   await untilGone(escaped);
   assert.deepEqual(await mountsBelow([fixture.outside]), []);
   await fixture.open();
-  await assertNoRemains(fixture.directory);
+  await assertNoOrphans(fixture.directory);
 });
 
 test('SIGKILL during a boot test ends the machine, and the image is not published', async (t) => {
@@ -175,6 +175,6 @@ test('SIGKILL during a boot test ends the machine, and the image is not publishe
   victim.kill('SIGKILL');
   await once(victim, 'exit');
   await fixture.open();
-  await assertNoRemains(fixture.directory);
+  await assertNoOrphans(fixture.directory);
   await assertInOrder(fixture);
 });

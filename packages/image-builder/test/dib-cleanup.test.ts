@@ -9,7 +9,7 @@ import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { mountsBelow } from '../src/cleanup/mounts.ts';
 import { DibBuilder } from '../src/index.ts';
-import { assertNoRemains, mountsOfBuilds, remainsBelow } from './host-remains.ts';
+import { assertNoOrphans, mountsOfBuilds, orphansBelow } from './host-orphans.ts';
 import { MINI_OS } from './mini-os.ts';
 
 test('the elements’ downloads outlive the build, outside the image', async (t) => {
@@ -30,7 +30,7 @@ test('the elements’ downloads outlive the build, outside the image', async (t)
     assert.ok(!raw.includes('downloaded by mini-download'));
   }
   assert.deepEqual(seen, ['fetched', 'found']);
-  await assertNoRemains(fixture.directory);
+  await assertNoOrphans(fixture.directory);
 });
 
 test('a disk image’s DIB_IMAGE_CACHE is used in place of ours', async (t) => {
@@ -75,13 +75,13 @@ for (const [name, place] of [
     });
     await Promise.race([waiting.promise, build]);
     assert.ok((await mountsOfBuilds(fixture.directory, outside)).some((path) => path.endsWith('/dev')));
-    const { mounts, loops } = await remainsBelow(outside);
+    const { mounts, loops } = await orphansBelow(outside);
     assert.deepEqual(mounts, [], 'the host does not see its mounts');
     assert.equal(loops.length, 1);
     assert.ok(seen.length > 1, 'the hooks make the progress');
     abort.abort();
     await assert.rejects(build, withCode('build-aborted'));
-    for (const directory of [fixture.directory, outside]) await assertNoRemains(directory);
+    for (const directory of [fixture.directory, outside]) await assertNoOrphans(directory);
     assert.deepEqual(await readdir(outside), []);
     assert.deepEqual(await readdir(fixture.directory), ['.nodepool-builder']);
   });
@@ -106,7 +106,7 @@ test('the end of a build ends a process with another session, environment and di
   assert.equal((await escaped)?.length, 1);
   assert.deepEqual(await processesWith(seconds), []);
   assert.deepEqual(await mountsBelow([fixture.outside]), []);
-  await assertNoRemains(fixture.directory);
+  await assertNoOrphans(fixture.directory);
 });
 
 /** Waits for processes with this argument. */

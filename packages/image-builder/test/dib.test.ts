@@ -8,7 +8,7 @@ import { withCode } from '../../../test/fixtures/with-code.ts';
 import { OWN_ELEMENTS } from '../src/dib-elements.ts';
 import { DibBuilder } from '../src/index.ts';
 import { imageBuilderContract } from '../src/testing/image-builder-contract.ts';
-import { assertNoRemains } from './host-remains.ts';
+import { assertNoOrphans } from './host-orphans.ts';
 import { MINI_OS, MINI_OS_ELEMENTS } from './mini-os.ts';
 
 imageBuilderContract(
@@ -28,7 +28,7 @@ test('a failed element is reported with its exit code, and leaves no file', asyn
     ),
   );
   assert.deepEqual(await readdir(fixture.directory), ['.nodepool-builder']);
-  await assertNoRemains(fixture.directory);
+  await assertNoOrphans(fixture.directory);
 });
 
 /** A command in place of disk-image-create: it says what it was given, and makes what `-o` names. */

@@ -180,17 +180,17 @@ test('a deletion that a provider rejects is retried and does not delay others', 
   await site.builder();
   const { manager } = site.manage();
   const first = await site.untilInUse();
-  let refusals = 0;
+  let attempts = 0;
   site.provider('east').beforeDelete = () => {
-    refusals += 1;
-    if (refusals <= 2) throw new Error('it is in use');
+    attempts += 1;
+    if (attempts <= 2) throw new Error('it is in use');
   };
   manager.reconfigure(site.withDebian({ keep: 1, digest: 'second' }));
   const second = await site.untilInUse(first);
   // The last upload is on record shortly before the deletion of the old build starts.
   await site.untilGone(first);
   for (const { imageIds } of site.providers.values()) assert.deepEqual(imageIds, [second]);
-  assert.equal(refusals, 3);
+  assert.equal(attempts, 3);
   assert.equal(site.countLogged(/^warn .*it is in use; retrying in 0\.05 s/), 1);
   assert.equal(site.countLogged(/^warn .*it is in use; retrying in 0\.1 s/), 1);
 });

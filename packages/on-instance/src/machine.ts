@@ -45,7 +45,7 @@ export class Machine {
     const { instance, login, hostKey, settings, context } = parts;
     const { 'boot-timeout': bootTimeout } = settings;
     const isFirst = hostKey.pinned === undefined;
-    let refusal: unknown;
+    let lastError: unknown;
     const retry = async (signal: AbortSignal): Promise<RemoteShell> => {
       for (;;) {
         try {
@@ -53,17 +53,17 @@ export class Machine {
         } catch (error) {
           signal.throwIfAborted();
           if (!(error instanceof ImageError) || error.code !== 'login-refused') throw error;
-          refusal = error;
+          lastError = error;
         }
         await delay(RETRY_INTERVAL, undefined, { signal });
       }
     };
     const shell = await withTimeout(bootTimeout, context.signal, retry, () => {
-      const reason = refusal === undefined ? 'nothing responds there' : (refusal as Error).message;
+      const reason = lastError === undefined ? 'nothing responds there' : (lastError as Error).message;
       throw new ImageError(
         'instance-failed',
         `cannot log in to instance ${instance.id} within ${bootTimeout} s: ${reason}`,
-        { cause: refusal },
+        { cause: lastError },
       );
     });
     if (isFirst) await context.buildLog.write(`logged in; ${login.describe()}`);

@@ -32,18 +32,18 @@ interface ReadLimits extends ReadErrors {
 export async function readLimited(path: string, limits: ReadLimits): Promise<Buffer> {
   const { thing, limit, unreadable, tooLarge, followLinks = true, forbiddenMode = 0 } = limits;
   const flags = constants.O_RDONLY | constants.O_NONBLOCK | (followLinks ? 0 : constants.O_NOFOLLOW);
-  const refusal = (reason: string, cause?: unknown): ProvenanceError =>
+  const readError = (reason: string, cause?: unknown): ProvenanceError =>
     new ProvenanceError(unreadable, `${thing} "${path}" cannot be used: ${reason}`, { cause });
   const fail = (error: unknown): never => {
     const code = errnoOf(error);
-    throw code === undefined ? error : refusal(REASONS[code] ?? `reading it failed (${code})`, error);
+    throw code === undefined ? error : readError(REASONS[code] ?? `reading it failed (${code})`, error);
   };
   const handle = await open(path, flags).catch(fail);
   try {
     const state = await handle.stat();
-    if (!state.isFile()) throw refusal('it is not a file; name a file');
+    if (!state.isFile()) throw readError('it is not a file; name a file');
     if ((state.mode & forbiddenMode) !== 0) {
-      throw refusal('other users can access it; run "chmod o= FILE" with its path');
+      throw readError('other users can access it; run "chmod o= FILE" with its path');
     }
     let buffer = Buffer.alloc(Math.min(state.size, limit) + 1);
     let length = 0;

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import type { CheckResult } from '@nodepool-builder/image-builder';
 import type { AwsFault } from '../../../test/doubles/aws/aws-double.ts';
-import { AwsRefusal } from '../../../test/doubles/aws/model.ts';
+import { AwsError } from '../../../test/doubles/aws/model.ts';
 import { SECRET } from './aws-fixture.ts';
 import { instanceFixture } from './instance/instance-fixture.ts';
 
@@ -20,7 +20,7 @@ async function collect(results: AsyncIterable<CheckResult>): Promise<CheckResult
 function denying(...operations: string[]): AwsFault {
   return ({ operation }) =>
     operations.includes(operation)
-      ? new AwsRefusal('UnauthorizedOperation', 'You are not authorized to perform this operation.', 403)
+      ? new AwsError('UnauthorizedOperation', 'You are not authorized to perform this operation.', 403)
       : undefined;
 }
 
@@ -71,7 +71,7 @@ test('the AWS diagnosis names missing permissions', async (t) => {
   const { double, open, openInstances } = await instanceFixture(t);
   double.fault = (request) =>
     request.operation === 'PutSnapshotBlock'
-      ? new AwsRefusal('AccessDeniedException', 'not authorized to perform ebs:PutSnapshotBlock', 403)
+      ? new AwsError('AccessDeniedException', 'not authorized to perform ebs:PutSnapshotBlock', 403)
       : denying('RegisterImage', 'TerminateInstances')(request);
   const missing = async (results: AsyncIterable<CheckResult>): Promise<unknown> =>
     (await collect(results)).flatMap(({ status, message, remedy }) =>
@@ -86,7 +86,7 @@ test('the AWS diagnosis names missing permissions', async (t) => {
 
 test('the AWS diagnosis checks nothing else without valid credentials', async (t) => {
   const { double, open } = await instanceFixture(t);
-  double.fault = () => new AwsRefusal('ExpiredToken', 'The security token included is expired', 403);
+  double.fault = () => new AwsError('ExpiredToken', 'The security token included is expired', 403);
   const [result, ...others] = await collect(open().diagnose());
   assert.deepEqual(others, []);
   assert.deepEqual([result?.subject, result?.status], ['credentials of provider ci', 'problem']);
@@ -95,7 +95,7 @@ test('the AWS diagnosis checks nothing else without valid credentials', async (t
   assert.equal(double.requests.length, 1);
 
   double.fault = ({ operation }) =>
-    operation === 'GetCallerIdentity' ? new AwsRefusal('InvalidAction', 'no such action') : undefined;
+    operation === 'GetCallerIdentity' ? new AwsError('InvalidAction', 'no such action') : undefined;
   const [credentials] = await collect(open().diagnose());
   assert.deepEqual([credentials?.status, credentials?.message], ['ok', 'EC2 accepts them in us-east-1']);
 
@@ -109,7 +109,7 @@ test('the AWS diagnosis finds a launch that AWS would reject before a build need
   const { double, openInstances } = await instanceFixture(t);
   double.fault = ({ operation, input }) =>
     operation === 'RunInstances' && input.SubnetId === 'subnet-gone'
-      ? new AwsRefusal('InvalidSubnetID.NotFound', "The subnet ID 'subnet-gone' does not exist")
+      ? new AwsError('InvalidSubnetID.NotFound', "The subnet ID 'subnet-gone' does not exist")
       : undefined;
   const launch = (await collect(openInstances({ 'subnet-id': 'subnet-gone' }).diagnose())).at(-1);
   assert.deepEqual([launch?.subject, launch?.status], ['launches of provider ci', 'problem']);

@@ -7,7 +7,7 @@ import type { UploadRequest } from '@nodepool-builder/image-builder';
 import { checksumsOf } from '@nodepool-builder/image-builder/internal';
 import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import type { AwsRequest } from '../../../test/doubles/aws/aws-double.ts';
-import { AwsRefusal } from '../../../test/doubles/aws/model.ts';
+import { AwsError } from '../../../test/doubles/aws/model.ts';
 import { allBlocks } from '../../../test/doubles/aws/snapshots.ts';
 import { awsFixture, SECRET } from './aws-fixture.ts';
 import { digestsOf, requestFor, writeDisk, ZERO_BLOCK } from './disk.ts';
@@ -61,7 +61,7 @@ test('an upload to AWS sends all blocks if the last snapshot is missing or rejec
   const { externalId } = await provider.upload(requestFor(path));
   double.fault = ({ operation, input }) =>
     operation === 'StartSnapshot' && input.ParentSnapshotId !== undefined
-      ? new AwsRefusal('ValidationException', 'no parent here')
+      ? new AwsError('ValidationException', 'no parent here')
       : undefined;
   double.requests.length = 0;
   await provider.upload(requestFor(path, 2));
@@ -82,7 +82,7 @@ test('lost responses, throttling and lagging lists in AWS result in one image', 
   double.fault = ({ operation }) => {
     if (seen.has(operation)) return undefined;
     seen.add(operation);
-    return operation === 'PutSnapshotBlock' ? new AwsRefusal('RequestThrottledException', 'slow') : 'lost';
+    return operation === 'PutSnapshotBlock' ? new AwsError('RequestThrottledException', 'slow') : 'lost';
   };
   const { externalId } = await open().upload(requestFor(path));
   assert.deepEqual(
@@ -101,7 +101,7 @@ test('an AWS rejection is reported with its reason, leaves nothing, and shows no
   await writeDisk(path, { 0: 'a' });
   double.fault = ({ operation }) =>
     operation === 'RegisterImage'
-      ? new AwsRefusal('UnauthorizedOperation', 'You are not authorized to perform: ec2:RegisterImage', 403)
+      ? new AwsError('UnauthorizedOperation', 'You are not authorized to perform: ec2:RegisterImage', 403)
       : undefined;
   await assert.rejects(open().upload(requestFor(path)), (error) => {
     assert.ok(error instanceof CloudError);
@@ -120,7 +120,7 @@ test('a block that AWS rejects ends the upload, and a failed snapshot reports it
   await writeDisk(path, { 0: 'a', 9: 'b' });
   double.fault = ({ operation, input }) =>
     operation === 'PutSnapshotBlock' && input.BlockIndex === 9
-      ? new AwsRefusal('ValidationException', 'the block is damaged')
+      ? new AwsError('ValidationException', 'the block is damaged')
       : undefined;
   await assert.rejects(
     open().upload(requestFor(path)),
@@ -220,7 +220,7 @@ test('an upload of other bytes to AWS uses no block from an earlier attempt', as
     if (operation !== 'PutSnapshotBlock' && !abort.signal.aborted) return undefined;
     if (double.requests.filter((one) => one.operation === 'PutSnapshotBlock').length < 2) return undefined;
     abort.abort();
-    return new AwsRefusal('UnauthorizedOperation', 'not even a cleanup', 403);
+    return new AwsError('UnauthorizedOperation', 'not even a cleanup', 403);
   };
   const first = await request({ 0: 'a', 9: 'b', 12: 'c' });
   await assert.rejects(open({ 'upload-concurrency': 1 }).upload(first, { signal: abort.signal }));
@@ -252,7 +252,7 @@ test('an upload to AWS that starts from scratch removes the earlier attempt’s 
   double.fault = ({ operation }) => {
     if (operation !== 'PutSnapshotBlock' && !abort.signal.aborted) return undefined;
     abort.abort();
-    return new AwsRefusal('UnauthorizedOperation', 'not even a cleanup', 403);
+    return new AwsError('UnauthorizedOperation', 'not even a cleanup', 403);
   };
   await assert.rejects(upload(2, 'c', abort.signal));
   assert.deepEqual(snapshots(), ['completed', 'pending']);
@@ -279,7 +279,7 @@ test('a discard in AWS works without the parent snapshot', async (t) => {
   const provider = open();
   const { externalId } = await provider.upload(requestFor(path));
   double.fault = ({ operation }) =>
-    operation === 'StartSnapshot' ? new AwsRefusal('InternalServerException', 'no', 500) : undefined;
+    operation === 'StartSnapshot' ? new AwsError('InternalServerException', 'no', 500) : undefined;
   await assert.rejects(provider.upload(requestFor(path, 2)), cloudError);
   double.fault = () => undefined;
   await provider.delete(externalId);

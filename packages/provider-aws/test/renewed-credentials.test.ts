@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import type { AwsFault } from '../../../test/doubles/aws/aws-double.ts';
-import { AwsRefusal } from '../../../test/doubles/aws/model.ts';
+import { AwsError } from '../../../test/doubles/aws/model.ts';
 import { allBlocks } from '../../../test/doubles/aws/snapshots.ts';
 import { awsFixture, SECRET } from './aws-fixture.ts';
 import { digestsOf, requestFor, writeDisk } from './disk.ts';
@@ -17,8 +17,8 @@ function expiring(onExpiry: () => void): AwsFault {
     if (operation === 'PutSnapshotBlock' && blocks++ === 5) onExpiry();
     if (blocks <= 5 || accessKeyId !== 'AKIDEXAMPLE') return undefined;
     const reason = 'The security token included in the request is expired';
-    if (operation === 'PutSnapshotBlock') return new AwsRefusal('ExpiredTokenException', reason, 403);
-    return new AwsRefusal('RequestExpired', reason);
+    if (operation === 'PutSnapshotBlock') return new AwsError('ExpiredTokenException', reason, 403);
+    return new AwsError('RequestExpired', reason);
   };
 }
 

@@ -6,7 +6,7 @@ import { after, type TestContext, test } from 'node:test';
 import { S3 } from '@aws-sdk/client-s3';
 import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { foreignTo, imageProviderContract } from '@nodepool-builder/image-builder/testing';
-import { AwsRefusal } from '../../../test/doubles/aws/model.ts';
+import { AwsError } from '../../../test/doubles/aws/model.ts';
 import type { AwsDoubleOptions } from '../../../test/doubles/aws/region.ts';
 import { startS3Server } from '../../../test/fixtures/s3/s3-server.ts';
 import type { AwsEntry } from '../src/aws-settings.ts';
@@ -75,10 +75,10 @@ for (const method of ['snapshot', 'image'] as const) {
     const path = join(directory, 'disk.raw');
     await writeDisk(path, { 0: 'a' });
     const operation = method === 'snapshot' ? 'ImportSnapshot' : 'ImportImage';
-    let refusals = 2;
+    let failures = 2;
     double.fault = (request) =>
-      request.operation === operation && refusals-- > 0
-        ? new AwsRefusal('ResourceCountLimitExceeded', 'You have reached your limit of active import tasks')
+      request.operation === operation && failures-- > 0
+        ? new AwsError('ResourceCountLimitExceeded', 'You have reached your limit of active import tasks')
         : undefined;
     const provider = open(settings);
     const { externalId } = await provider.upload(requestFor(path));
@@ -113,7 +113,7 @@ for (const method of ['snapshot', 'image'] as const) {
       const isCleanup = abort.signal.aborted;
       if (operation === 'DescribeImportSnapshotTasks' || operation === 'DescribeImportImageTasks')
         abort.abort();
-      return isCleanup ? new AwsRefusal('UnauthorizedOperation', 'not even a cleanup', 403) : undefined;
+      return isCleanup ? new AwsError('UnauthorizedOperation', 'not even a cleanup', 403) : undefined;
     };
     await assert.rejects(provider.upload(requestFor(path, 2), { signal: abort.signal }));
     double.fault = () => undefined;
@@ -139,7 +139,7 @@ for (const method of ['snapshot', 'image'] as const) {
     let unknown = 2;
     double.fault = ({ operation }) =>
       operation.startsWith('DescribeImport') && unknown-- > 0
-        ? new AwsRefusal('InvalidConversionTaskId', 'The import task does not exist')
+        ? new AwsError('InvalidConversionTaskId', 'The import task does not exist')
         : undefined;
     await open(settings).upload({ ...requestFor(path), metadata: { architecture: 'aarch64' } });
     assert.deepEqual(

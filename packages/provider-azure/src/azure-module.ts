@@ -15,9 +15,9 @@ export const AZURE_MODULE: ProviderModule<typeof AZURE_SETTINGS, Host> = {
   type: 'azure',
   settings: AZURE_SETTINGS,
   *check(entry) {
-    const fault = entry.endpoint === undefined ? undefined : endpointError(entry.endpoint);
-    if (fault !== undefined) {
-      yield { pointer: '/endpoint', reason: fault, remedy: 'use an https URL' };
+    const error = entry.endpoint === undefined ? undefined : endpointError(entry.endpoint);
+    if (error !== undefined) {
+      yield { pointer: '/endpoint', reason: error, remedy: 'use an https URL' };
     }
     if (entry['gallery-name'] === undefined && entry['target-regions'] !== undefined) {
       yield {

@@ -42,8 +42,8 @@ test('the error for a locked Azure object says how to unlock it', () => {
     ['OperationNotAllowed', 'BlockDeletionBeforeEndOfLife is set.', /blockDeletionBeforeEndOfLife.*to false/],
     ['BlobImmutableDueToPolicy', 'The blob is immutable due to a policy.', /end the immutability policy/],
   ] as const) {
-    const refusal = Object.assign(new Error(reason), { name: 'RestError', code, statusCode: 409 });
-    const failure = azureError('provider azure: deletion', refusal);
+    const error = Object.assign(new Error(reason), { name: 'RestError', code, statusCode: 409 });
+    const failure = azureError('provider azure: deletion', error);
     assert.ok(failure instanceof CloudError);
     assert.match(failure.message, remedy);
   }

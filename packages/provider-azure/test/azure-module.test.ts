@@ -10,7 +10,7 @@ import { readSettings } from '@nodepool-builder/image-builder/internal';
 import { freePort } from '../../../scripts/free-port.ts';
 import type { ArmDoubleOptions } from '../../../test/doubles/azure/arm-cloud.ts';
 import type { ArmDouble } from '../../../test/doubles/azure/arm-double.ts';
-import { ArmRefusal } from '../../../test/doubles/azure/arm-model.ts';
+import { ArmError } from '../../../test/doubles/azure/arm-model.ts';
 import { AZURE_MODULE } from '../src/azure-module.ts';
 import { startDouble } from './azure-fixture.ts';
 import { diskRequest } from './disk.ts';
@@ -103,7 +103,7 @@ test('the Azure diagnosis names missing permissions, and the quota', async (t) =
 test('the Azure diagnosis warns if the role covers only the resource group, as the quota is then unknown', async (t) => {
   const double = await start(t);
   double.fault = ({ name }) =>
-    name === 'GET usages' ? new ArmRefusal('AuthorizationFailed', 'no permission', 403) : undefined;
+    name === 'GET usages' ? new ArmError('AuthorizationFailed', 'no permission', 403) : undefined;
   const provider = await open(t, double);
   const results = await Array.fromAsync(provider.diagnose?.() ?? []);
   const [found, ...others] = results.filter(({ status }) => status !== 'ok');

@@ -14,11 +14,11 @@ const SIZE = 10 * BLOCK;
 /** Starts a server that reads each request before it responds. @returns the URL of a disk */
 async function startServer(
   t: TestContext,
-  answer: (request: IncomingMessage, response: ServerResponse) => unknown,
+  respond: (request: IncomingMessage, response: ServerResponse) => unknown,
 ): Promise<string> {
   const server = createServer((request, response) => {
     request.resume();
-    request.once('end', () => answer(request, response));
+    request.once('end', () => respond(request, response));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

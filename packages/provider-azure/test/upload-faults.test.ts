@@ -8,7 +8,7 @@ import { inspect } from 'node:util';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
 import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import type { ArmDouble, ArmRequest } from '../../../test/doubles/azure/arm-double.ts';
-import { ArmRefusal } from '../../../test/doubles/azure/arm-model.ts';
+import { ArmError } from '../../../test/doubles/azure/arm-model.ts';
 import type { AzureProvider } from '../src/azure-provider.ts';
 import { vhdFooter } from '../src/fixed-vhd.ts';
 import { openProvider, startDouble } from './azure-fixture.ts';
@@ -29,9 +29,9 @@ function cloudError(code: string, message: RegExp): (error: unknown) => true {
 }
 
 /** Fails the first requests of a name. */
-function failing(name: string, count: number, refusal: () => ArmRefusal | 'lost' | { later: ArmRefusal }) {
+function failing(name: string, count: number, error: () => ArmError | 'lost' | { later: ArmError }) {
   let seen = 0;
-  return (request: ArmRequest) => (request.name === name && seen++ < count ? refusal() : undefined);
+  return (request: ArmRequest) => (request.name === name && seen++ < count ? error() : undefined);
 }
 
 /** Aborts an upload at its first pages, which leaves its disk. @returns the disk */
@@ -80,9 +80,9 @@ test('the VHD footer of a file that is not of whole MiB is not sent as data', as
 test('throttling, server errors and lost responses in Azure are retried', async (t) => {
   const double = await startDouble(t, { relaysPages: true, lag: 1 });
   const request = await diskRequest(t, [0, 1, 2, 3, 4]);
-  const throttled = new ArmRefusal('TooManyRequests', 'slow down', 429, { 'retry-after': '0' });
-  const broken = new ArmRefusal('InternalServerError', 'try again', 500);
-  const busy = new ArmRefusal('ServerBusy', 'busy', 503);
+  const throttled = new ArmError('TooManyRequests', 'slow down', 429, { 'retry-after': '0' });
+  const broken = new ArmError('InternalServerError', 'try again', 500);
+  const busy = new ArmError('ServerBusy', 'busy', 503);
   const faults = [
     failing('PUT disks', 1, () => throttled),
     failing('POST disks/beginGetAccess', 1, () => broken),
@@ -103,7 +103,7 @@ test('throttling, server errors and lost responses in Azure are retried', async 
 test('an image that Azure cannot create fails with Azure’s reason, and leaves nothing', async (t) => {
   const double = await startDouble(t);
   const request = await diskRequest(t, [0]);
-  const reason = new ArmRefusal('AllocationFailed', 'There is no room for the image.');
+  const reason = new ArmError('AllocationFailed', 'There is no room for the image.');
   double.fault = failing('PUT images', 1, () => ({ later: reason }));
   const provider = openProvider(double);
   await assert.rejects(
@@ -118,29 +118,29 @@ test('an image that Azure cannot create fails with Azure’s reason, and leaves 
   assert.equal((await provider.list()).length, 1);
 });
 
-for (const [title, code, refusal, message] of [
+for (const [title, code, error, message] of [
   [
     'a missing permission',
     'forbidden',
-    new ArmRefusal('AuthorizationFailed', 'The client does not have Microsoft.Compute/disks/write', 403),
+    new ArmError('AuthorizationFailed', 'The client does not have Microsoft.Compute/disks/write', 403),
     /disks\/write; give the credentials this permission/,
   ],
   [
     'an exhausted quota',
     'quota-exceeded',
-    new ArmRefusal('OperationNotAllowed', 'would exceed the quota limit of 50000', 409),
+    new ArmError('OperationNotAllowed', 'would exceed the quota limit of 50000', 409),
     /quota limit of 50000; delete what is not needed/,
   ],
   [
     'a rejected parameter',
     'bad-request',
-    new ArmRefusal('InvalidParameter', 'no such region'),
+    new ArmError('InvalidParameter', 'no such region'),
     /no such region/,
   ],
 ] as const) {
   test(`${title} in Azure has the code ${code}`, async (t) => {
     const double = await startDouble(t);
-    double.fault = failing('PUT disks', 10, () => refusal);
+    double.fault = failing('PUT disks', 10, () => error);
     await assert.rejects(openProvider(double).upload(await diskRequest(t, [0])), cloudError(code, message));
   });
 }
@@ -149,7 +149,7 @@ test('a rejected block leaves the Azure disk for the next attempt only if that m
   const double = await startDouble(t, { relaysPages: true });
   const request = await diskRequest(t, [0, 1, 2]);
   const provider = openProvider(double);
-  double.fault = failing('PUT pages', 1, () => new ArmRefusal('Md5Mismatch', 'the MD5 differs', 400));
+  double.fault = failing('PUT pages', 1, () => new ArmError('Md5Mismatch', 'the MD5 differs', 400));
   await assert.rejects(provider.upload(request), cloudError('bad-request', /Md5Mismatch/));
   assert.deepEqual(double.ofType(DISKS), []);
 });
@@ -157,7 +157,7 @@ test('a rejected block leaves the Azure disk for the next attempt only if that m
 test('expired access to an Azure disk is granted again', async (t) => {
   const double = await startDouble(t, { relaysPages: true });
   const request = await diskRequest(t, [0, 1, 2, 3, 4, 5]);
-  const expired = new ArmRefusal(
+  const expired = new ArmError(
     'AuthenticationFailed',
     'Signature not valid in the specified time frame',
     403,
@@ -190,7 +190,7 @@ for (const step of ['PUT pages', 'DELETE disks']) {
     double.fault = ({ name }) => {
       if (name !== step) return undefined;
       abort.abort();
-      return new ArmRefusal('InternalServerError', 'the process was killed', 500);
+      return new ArmError('InternalServerError', 'the process was killed', 500);
     };
     await assert.rejects(openProvider(double, {}, directory).upload(request, { signal: abort.signal }));
     assert.equal(double.ofType(DISKS).length, 1);
@@ -208,7 +208,7 @@ test('an Azure disk that another process deletes while access to it ends causes 
   double.fault = failing('POST disks/endGetAccess', 1, () => {
     queueMicrotask(() => double.cloud.resources.delete(disk.id)); // once the operation has begun
     return {
-      later: new ArmRefusal('InternalExecutionError', 'The specified container does not exist.', 500),
+      later: new ArmError('InternalExecutionError', 'The specified container does not exist.', 500),
     };
   });
   const request = await diskRequest(t, [5, 6]);
@@ -260,7 +260,7 @@ test('no Azure error shows a URL’s signature', async (t) => {
   double.fault = failing(
     'PUT pages',
     99,
-    () => new ArmRefusal('InvalidHeaderValue', 'at https://a/b?sig=s3cr3t', 400),
+    () => new ArmError('InvalidHeaderValue', 'at https://a/b?sig=s3cr3t', 400),
   );
   await assert.rejects(openProvider(double).upload(await diskRequest(t, [0])), (error) => {
     const text = inspect(error, { depth: Number.POSITIVE_INFINITY, showHidden: true });
@@ -291,7 +291,7 @@ test('an image that Azure creates despite a lost response keeps its disk, and is
     const double = await startDouble(t, { polls: 5 });
     double.addGallery('ci');
     const request = await diskRequest(t, [0]);
-    const unreachable = new ArmRefusal('BadGateway', 'no answer', 400);
+    const unreachable = new ArmError('BadGateway', 'no answer', 400);
     let isCreating = false;
     double.fault = ({ name }) => {
       if (!isCreating || name !== 'GET operations') {
@@ -313,7 +313,7 @@ test('an image that Azure creates too slowly keeps its disk, and the next attemp
   const double = await startDouble(t, { polls: 5 });
   const request = await diskRequest(t, [0]);
   const provider = openProvider(double, { 'image-import-timeout': 5 });
-  const busy = new ArmRefusal('ServerBusy', 'later', 503, { 'retry-after': '60' });
+  const busy = new ArmError('ServerBusy', 'later', 503, { 'retry-after': '60' });
   let isCreating = false;
   double.fault = ({ name }) => {
     isCreating ||= name === 'PUT images';
@@ -335,8 +335,8 @@ test('an upload to Azure whose disk cannot be deleted after a failure can be rep
   const request = await diskRequest(t, [0, 1, 2]);
   const provider = openProvider(double);
   double.fault = ({ name }) => {
-    if (name === 'PUT pages') return new ArmRefusal('Md5Mismatch', 'the MD5 differs', 400);
-    return name === 'DELETE disks' ? new ArmRefusal('Conflict', 'it is busy', 409) : undefined;
+    if (name === 'PUT pages') return new ArmError('Md5Mismatch', 'the MD5 differs', 400);
+    return name === 'DELETE disks' ? new ArmError('Conflict', 'it is busy', 409) : undefined;
   };
   await assert.rejects(provider.upload(request), (error) => {
     assert.ok(error instanceof CloudError);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { GoogleRefusal } from '../../../test/doubles/gce/model.ts';
+import { GoogleError } from '../../../test/doubles/gce/model.ts';
 import { type GceFixture, gceFixture, SECRET } from './gce-fixture.ts';
 
 async function diagnose(fixture: GceFixture): Promise<readonly CheckResult[]> {
@@ -53,7 +53,7 @@ test('the Compute Engine diagnosis reports problems with the bucket, the quota a
   );
   assert.match(problems[0]?.message ?? '', /The specified bucket does not exist/);
 
-  double.fault = () => new GoogleRefusal(401, 'authError', 'Invalid Credentials');
+  double.fault = () => new GoogleError(401, 'authError', 'Invalid Credentials');
   const refused = await diagnose(fixture);
   assert.deepEqual(
     refused.map(({ subject, status }) => [subject, status]),
@@ -68,7 +68,7 @@ test('the Compute Engine diagnosis continues where it lacks a permission', async
   const { double } = fixture;
   double.missingPermissions.add('compute.projects.get');
   double.fault = ({ operation }) =>
-    operation.startsWith('POST /v3/') ? new GoogleRefusal(403, 'forbidden', 'API is disabled') : undefined;
+    operation.startsWith('POST /v3/') ? new GoogleError(403, 'forbidden', 'API is disabled') : undefined;
   const results = await diagnose(fixture);
   assert.deepEqual(
     results.map(({ status }) => status),

@@ -16,8 +16,8 @@ test('the error for a protected Google object says how to unprotect it', () => {
       /disable its deletion protection/,
     ],
   ] as const) {
-    const refusal = Object.assign(new Error(message), { code: 403, errors: [{ reason, message }] });
-    assert.match(googleError('provider gce: DeleteObject', refusal, 'the key').message, remedy);
+    const error = Object.assign(new Error(message), { code: 403, errors: [{ reason, message }] });
+    assert.match(googleError('provider gce: DeleteObject', error, 'the key').message, remedy);
     const operation = { httpErrorStatusCode: 403, error: { errors: [{ code: reason, message }] } };
     assert.match(operationError('provider gce: deletion', operation)?.message ?? '', remedy);
   }

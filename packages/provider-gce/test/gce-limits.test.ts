@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { CloudError, RetryPolicy } from '@nodepool-builder/image-builder/plugin';
-import { GoogleRefusal } from '../../../test/doubles/gce/model.ts';
+import { GoogleError } from '../../../test/doubles/gce/model.ts';
 import { GceSession } from '../src/gce-session.ts';
 import { gceFixture, requestFor } from './gce-fixture.ts';
 
@@ -112,7 +112,7 @@ test('a request to Compute Engine is sent as often as the retry policy says', as
   const fixture = await gceFixture(t);
   const { double } = fixture;
   const retries = new RetryPolicy({ attempts: 3, firstDelay: 0, maxDelay: 0, maxRetryAfter: 0 });
-  double.fault = () => new GoogleRefusal(503, 'backendError', 'Try again.');
+  double.fault = () => new GoogleError(503, 'backendError', 'Try again.');
   await assert.rejects(fixture.open({}, { retries }).list(), { code: 'service-unavailable' });
   assert.equal(double.requests.length, 3);
 });
@@ -126,7 +126,7 @@ test('an upload to Compute Engine that has taken ten minutes still resumes after
   fixture.double.fault = ({ operation }) => {
     if (!operation.startsWith('PUT ') || ++puts !== 2) return undefined;
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 700_000 });
-    return new GoogleRefusal(503, 'backendError', 'Try again.');
+    return new GoogleError(503, 'backendError', 'Try again.');
   };
   await fixture.open().upload({ ...request, file: { ...file, size: bytes.length } });
   assert.ok(puts > 2);

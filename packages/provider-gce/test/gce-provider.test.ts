@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CloudError } from '@nodepool-builder/image-builder/plugin';
-import { GoogleRefusal } from '../../../test/doubles/gce/model.ts';
+import { GoogleError } from '../../../test/doubles/gce/model.ts';
 import { gceFixture, requestFor, SECRET } from './gce-fixture.ts';
 
 test('a failed import in Compute Engine reports its reasons and leaves nothing', async (t) => {
@@ -27,9 +27,9 @@ test('a Google rejection causes an error with its reason', async (t) => {
   const { double } = fixture;
   const request = await requestFor(fixture);
   const refusals = [
-    [new GoogleRefusal(403, 'forbidden', "Required 'compute.images.create' permission"), 'forbidden'],
+    [new GoogleError(403, 'forbidden', "Required 'compute.images.create' permission"), 'forbidden'],
     [
-      new GoogleRefusal(403, 'quotaExceeded', "Quota 'IMAGES' exceeded. Limit: 100.0 globally."),
+      new GoogleError(403, 'quotaExceeded', "Quota 'IMAGES' exceeded. Limit: 100.0 globally."),
       'quota-exceeded',
     ],
   ] as const;

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
-import { GoogleRefusal } from '../../../test/doubles/gce/model.ts';
+import { GoogleError } from '../../../test/doubles/gce/model.ts';
 import { type GceFixture, gceFixture } from './gce-fixture.ts';
 
 const MIB = 2 ** 20;
@@ -125,7 +125,7 @@ test('an interrupted transfer to Compute Engine resumes where it was', async (t)
   let puts = 0;
   double.fault = ({ operation }) => {
     if (!operation.startsWith('PUT ') || ++puts <= 2) return undefined;
-    return new GoogleRefusal(403, 'forbidden', 'no more');
+    return new GoogleError(403, 'forbidden', 'no more');
   };
   // The process that got these refusals dies before it cleans up.
   await kill(fixture, request, { task: 'Upload', count: 1 });
@@ -146,7 +146,7 @@ test('an interrupted transfer to Compute Engine starts over if the disk’s arch
   let puts = 0;
   double.fault = ({ operation }) => {
     if (!operation.startsWith('PUT ') || ++puts <= 2) return undefined;
-    return new GoogleRefusal(403, 'forbidden', 'no more');
+    return new GoogleError(403, 'forbidden', 'no more');
   };
   await kill(fixture, request, { task: 'Upload', count: 1 });
   double.fault = () => undefined;

@@ -47,7 +47,7 @@ async function crowdedFixture(t: TestContext): Promise<Crowded> {
     const { tag, text } = olderImage(manifest, number);
     for (const reference of [tag, ...(number === IMAGES + 1 ? ['debian-latest'] : [])]) {
       const put = { method: 'PUT', path: `manifests/${reference}`, headers: { 'content-type': TYPE } };
-      const { status } = double.state.answer({
+      const { status } = double.state.respond({
         ...put,
         query: new URLSearchParams(),
         body: Buffer.from(text),

@@ -95,13 +95,13 @@ test('an upload that the registry loses repeatedly fails, and nothing is left', 
   assert.deepEqual(await provider.listPartialUploads(), []);
 });
 
-const REFUSALS: readonly (readonly [number, string, string, string])[] = [
+const ERRORS: readonly (readonly [number, string, string, string])[] = [
   [403, 'DENIED', 'requested access to the resource is denied', 'forbidden'],
   [403, 'DENIED', 'adding 10 GiB will exceed the configured upper limit of the quota', 'quota-exceeded'],
   [400, 'MANIFEST_INVALID', 'manifest invalid', 'bad-request'],
 ];
 
-for (const [status, code, message, expected] of REFUSALS) {
+for (const [status, code, message, expected] of ERRORS) {
   test(`the registry’s ${status} ${code} with "${message}" is the error ${expected}`, async (t) => {
     const { double, directory, open } = await doubleFixture(t);
     const path = join(directory, 'disk.qcow2');

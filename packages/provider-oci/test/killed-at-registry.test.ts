@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { unlessMissing } from '@nodepool-builder/image-builder/internal';
 import { type FaultProxy, startFaultProxy } from '../../../test/fixtures/fault-proxy/fault-proxy.ts';
-import { type Fault, losesAnswer } from '../../../test/fixtures/fault-proxy/faults.ts';
+import { type Fault, losesResponse } from '../../../test/fixtures/fault-proxy/faults.ts';
 import type { OciEntry } from '../src/oci-settings.ts';
 import { requestFor, writeDisk } from './disk.ts';
 import { removeRegistry, startRegistry } from './docker-registry.ts';
@@ -84,8 +84,8 @@ const MOMENTS = {
   after:
     (child: ChildProcess): Fault =>
     async (exchange) => {
-      const loseAnswer = losesAnswer()(exchange);
-      await loseAnswer;
+      const loseResponse = losesResponse()(exchange);
+      await loseResponse;
       child.kill('SIGKILL');
     },
 } as const;

@@ -16,7 +16,7 @@ interface Quirks {
   /** Responds to a chunk in place of the registry. @returns whether it did */
   readonly refuse?: (chunk: Buffer, response: ServerResponse) => boolean;
   /** Status and range of the response to a chunk. */
-  readonly answer?: (length: number, chunk: Buffer) => readonly [status: number, range: string];
+  readonly respond?: (length: number, chunk: Buffer) => readonly [status: number, range: string];
   /** What it keeps of a chunk. */
   readonly keep?: (chunk: Buffer) => Buffer;
 }
@@ -55,7 +55,7 @@ async function openRegistry(t: TestContext, quirks: Quirks): Promise<Opened> {
     if (quirks.refuse?.(body, response)) return response;
     const kept = Buffer.concat([bytes, quirks.keep?.(body) ?? body]);
     uploads.set(path, kept);
-    const [status, range] = quirks.answer?.(kept.length, body) ?? [202, `0-${kept.length - 1}`];
+    const [status, range] = quirks.respond?.(kept.length, body) ?? [202, `0-${kept.length - 1}`];
     return response.writeHead(status, { location: path, range }).end();
   };
   const server = createServer((request, response) => {
@@ -127,7 +127,7 @@ test('a registry that accepts no chunk at all causes an error with its reason', 
 
 test('a registry that always returns the range of the first chunk gets each chunk once', async (t) => {
   const { registry, chunks, blobs } = await openRegistry(t, {
-    answer: () => [201, `0-${128 * KIB - 1}`],
+    respond: () => [201, `0-${128 * KIB - 1}`],
   });
   const bytes = randomBytes(500 * KIB);
   const { digest } = await send(registry, bytes, 128 * KIB);

@@ -6,7 +6,7 @@ import { buffer } from 'node:stream/consumers';
 import { type DockerRegistry, PASSWORD, USER } from './docker-registry.ts';
 
 /** Response of a registry to a client that is not ours. */
-export interface RawAnswer {
+export interface RawResponse {
   readonly status: number;
   readonly headers: IncomingMessage['headers'];
   readonly body: Buffer;
@@ -23,7 +23,7 @@ export async function ask(
   { host, caFile }: DockerRegistry,
   path: string,
   { method = 'GET', headers = {}, body = '' }: RawRequest = {},
-): Promise<RawAnswer> {
+): Promise<RawResponse> {
   const sent = request(new URL(path, `https://${host}/v2/ci/images/`), {
     method,
     ca: await readFile(caFile),
@@ -35,8 +35,8 @@ export async function ask(
     },
   });
   sent.end(body);
-  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
-  return { status: answer.statusCode ?? 0, headers: answer.headers, body: await buffer(answer) };
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  return { status: response.statusCode ?? 0, headers: response.headers, body: await buffer(response) };
 }
 
 interface Layer {

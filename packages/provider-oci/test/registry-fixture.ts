@@ -27,9 +27,9 @@ export async function openRegistry(
   { isSecure = false, credentials }: { isSecure?: boolean; credentials?: Credentials } = {},
 ): Promise<Opened> {
   const requests: string[] = [];
-  const record: RequestListener = (request, answer) => {
+  const record: RequestListener = (request, response) => {
     requests.push(`${request.method} ${request.url}`);
-    return listener(request, answer);
+    return listener(request, response);
   };
   let server: Server = createServer(record);
   let caFile: string | undefined;

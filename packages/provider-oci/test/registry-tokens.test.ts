@@ -15,14 +15,14 @@ async function openWithTokens(
   let valid = 0;
   const opened: Opened = await openRegistry(
     t,
-    (request, answer) => {
+    (request, response) => {
       const url = new URL(request.url ?? '', 'http://localhost');
       if (url.pathname !== '/token') {
         if (valid > 0 && request.headers.authorization === `Bearer token-${valid}`) {
-          return answer.end(JSON.stringify({ name: 'ci/images', tags: ['a'] }));
+          return response.end(JSON.stringify({ name: 'ci/images', tags: ['a'] }));
         }
         const parameters = `realm="${opened.url}/token",service="registry",scope="repository:ci/images:pull"`;
-        return answer.writeHead(401, { 'www-authenticate': `Bearer ${parameters}` }).end();
+        return response.writeHead(401, { 'www-authenticate': `Bearer ${parameters}` }).end();
       }
       let text = '';
       return request
@@ -32,7 +32,7 @@ async function openWithTokens(
         .on('end', () => {
           check(request, request.method === 'POST' ? new URLSearchParams(text) : url.searchParams);
           valid += 1;
-          answer.end(JSON.stringify({ [valid % 2 === 0 ? 'token' : 'access_token']: `token-${valid}` }));
+          response.end(JSON.stringify({ [valid % 2 === 0 ? 'token' : 'access_token']: `token-${valid}` }));
         });
     },
     { credentials },
@@ -76,13 +76,13 @@ test('a registry password that is rejected as expired with 403 is read again', a
   };
   const { registry, requests } = await openRegistry(
     t,
-    ({ headers: { authorization } }, answer) => {
+    ({ headers: { authorization } }, response) => {
       const [, sent] = Buffer.from(authorization?.slice('Basic '.length) ?? '', 'base64')
         .toString()
         .split(':');
-      if (sent === undefined) answer.writeHead(401, { 'www-authenticate': 'Basic realm="ecr"' }).end();
-      else if (sent === password) answer.end(JSON.stringify({ name: 'ci/images', tags: ['a'] }));
-      else answer.writeHead(403).end(JSON.stringify({ errors: [{ code: 'DENIED', message: 'expired' }] }));
+      if (sent === undefined) response.writeHead(401, { 'www-authenticate': 'Basic realm="ecr"' }).end();
+      else if (sent === password) response.end(JSON.stringify({ name: 'ci/images', tags: ['a'] }));
+      else response.writeHead(403).end(JSON.stringify({ errors: [{ code: 'DENIED', message: 'expired' }] }));
     },
     { credentials },
   );
@@ -95,10 +95,11 @@ test('a registry password that is rejected as expired with 403 is read again', a
 test('a registry request that lacks a right is not repeated with the same password', async (t) => {
   const { registry, requests } = await openRegistry(
     t,
-    ({ method, headers: { authorization } }, answer) => {
-      if (authorization === undefined) answer.writeHead(401, { 'www-authenticate': 'Basic realm="a"' }).end();
-      else if (method === 'GET') answer.end(JSON.stringify({ name: 'ci/images', tags: ['a'] }));
-      else answer.writeHead(403).end();
+    ({ method, headers: { authorization } }, response) => {
+      if (authorization === undefined)
+        response.writeHead(401, { 'www-authenticate': 'Basic realm="a"' }).end();
+      else if (method === 'GET') response.end(JSON.stringify({ name: 'ci/images', tags: ['a'] }));
+      else response.writeHead(403).end();
     },
     { credentials: { username: 'builder', password: 'a' } },
   );
@@ -113,10 +114,10 @@ test('a registry request that lacks a right is not repeated with the same passwo
 test('an account that may not delete can cancel an upload to a registry', async (t) => {
   const { registry, url, requests } = await openRegistry(
     t,
-    ({ url: path = '', headers: { authorization } }, answer) => {
-      if (path.startsWith('/token')) return answer.end(JSON.stringify({ token: 'pull-and-push' }));
+    ({ url: path = '', headers: { authorization } }, response) => {
+      if (path.startsWith('/token')) return response.end(JSON.stringify({ token: 'pull-and-push' }));
       const realm = `Bearer realm="${url}/token",scope="repository:ci/images:delete"`;
-      return answer.writeHead(401, { 'www-authenticate': realm }).end(authorization);
+      return response.writeHead(401, { 'www-authenticate': realm }).end(authorization);
     },
   );
   await cancelUpload(registry, `${url}/v2/ci/images/blobs/uploads/1`, SIGNAL);
@@ -124,10 +125,10 @@ test('an account that may not delete can cancel an upload to a registry', async 
 });
 
 test('a repository that vanishes between two pages of its tags causes an error', async (t) => {
-  const { registry } = await openRegistry(t, ({ url: path = '' }, answer) => {
-    if (path.includes('last=')) return answer.writeHead(404).end();
-    answer.setHeader('link', '</v2/ci/images/tags/list?n=1&last=a>; rel="next"');
-    return answer.end(JSON.stringify({ name: 'ci/images', tags: ['a'] }));
+  const { registry } = await openRegistry(t, ({ url: path = '' }, response) => {
+    if (path.includes('last=')) return response.writeHead(404).end();
+    response.setHeader('link', '</v2/ci/images/tags/list?n=1&last=a>; rel="next"');
+    return response.end(JSON.stringify({ name: 'ci/images', tags: ['a'] }));
   });
   await assert.rejects(registry.tags(SIGNAL), { code: 'not-found' });
 });
@@ -143,8 +144,8 @@ test('an identity token is exchanged for tokens, in a body that is not logged', 
 });
 
 test('the error for an unreachable token service names it', async (t) => {
-  const { registry } = await openRegistry(t, (_request, answer) => {
-    answer.writeHead(401, { 'www-authenticate': 'Bearer realm="http://127.0.0.1:1/token"' }).end();
+  const { registry } = await openRegistry(t, (_request, response) => {
+    response.writeHead(401, { 'www-authenticate': 'Bearer realm="http://127.0.0.1:1/token"' }).end();
   });
   await assert.rejects(registry.tags(SIGNAL), {
     code: 'connection-failed',

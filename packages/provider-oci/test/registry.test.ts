@@ -78,8 +78,8 @@ test('a registry without deletions is a problem for the diagnosis and deletions,
 });
 
 test('a registry’s redirect to another host causes an error that names it', async (t) => {
-  const { registry } = await openRegistry(t, (_request, answer) => {
-    answer.writeHead(307, { location: 'https://registry.example.com/v2/ci/images/' }).end();
+  const { registry } = await openRegistry(t, (_request, response) => {
+    response.writeHead(307, { location: 'https://registry.example.com/v2/ci/images/' }).end();
   });
   const expected = /^provider ci: GET tags: http:\/\/.+ redirects to https:\/\/registry\.example\.com;/;
   await assert.rejects(registry.tags(SIGNAL), { code: 'bad-request', message: expected });
@@ -87,7 +87,7 @@ test('a registry’s redirect to another host causes an error that names it', as
 });
 
 test('a web site in place of a registry causes an error', async (t) => {
-  const { registry, requests } = await openRegistry(t, (_request, answer) => answer.end('<html>'));
+  const { registry, requests } = await openRegistry(t, (_request, response) => response.end('<html>'));
   await assert.rejects(registry.tags(SIGNAL), /127\.0\.0\.1:\d+ is not a registry: it is not JSON/);
   assert.equal(requests.length, 1);
 });
@@ -95,10 +95,10 @@ test('a web site in place of a registry causes an error', async (t) => {
 test('no bytes are sent to a registry’s location without TLS', async (t) => {
   const { registry, requests } = await openRegistry(
     t,
-    (request, answer) => {
+    (request, response) => {
       const location = 'http://storage.invalid/uploads/1';
-      if (request.method === 'HEAD') answer.writeHead(404).end();
-      else answer.writeHead(202, { location }).end();
+      if (request.method === 'HEAD') response.writeHead(404).end();
+      else response.writeHead(202, { location }).end();
     },
     { isSecure: true },
   );
@@ -116,10 +116,10 @@ test('no bytes are sent to a registry’s location without TLS', async (t) => {
 });
 
 test('all pages of a registry’s tags are read', async (t) => {
-  const { registry } = await openRegistry(t, (request, answer) => {
+  const { registry } = await openRegistry(t, (request, response) => {
     const last = new URL(request.url ?? '', 'http://localhost').searchParams.get('last');
-    if (last === null) answer.setHeader('link', '</v2/ci/images/tags/list?n=1&last=a>; rel="next"');
-    answer.end(JSON.stringify({ name: 'ci/images', tags: [last === null ? 'a' : 'b'] }));
+    if (last === null) response.setHeader('link', '</v2/ci/images/tags/list?n=1&last=a>; rel="next"');
+    response.end(JSON.stringify({ name: 'ci/images', tags: [last === null ? 'a' : 'b'] }));
   });
   assert.deepEqual(await registry.tags(SIGNAL), ['a', 'b']);
 });
@@ -129,11 +129,12 @@ test('the locations of a registry behind a load balancer are requested at its en
   for (const isSecure of [true, false]) {
     const { registry, requests } = await openRegistry(
       t,
-      ({ method }, answer) => {
+      ({ method }, response) => {
         const origin = origins[requests.length % origins.length];
-        if (method === 'HEAD') answer.writeHead(404).end();
-        else if (method === 'PUT') answer.writeHead(201).end();
-        else answer.writeHead(202, { location: `${origin}/v2/ci/images/blobs/uploads/1?_state=a%2Bb` }).end();
+        if (method === 'HEAD') response.writeHead(404).end();
+        else if (method === 'PUT') response.writeHead(201).end();
+        else
+          response.writeHead(202, { location: `${origin}/v2/ci/images/blobs/uploads/1?_state=a%2Bb` }).end();
       },
       { isSecure },
     );
@@ -151,15 +152,15 @@ test('the locations of a registry behind a load balancer are requested at its en
 test('a link to the next tags that names another host is followed at the endpoint, with the token', async (t) => {
   const { registry } = await openRegistry(
     t,
-    (request, answer) => {
+    (request, response) => {
       if (request.headers.authorization !== 'Basic dTpw') {
-        answer.writeHead(401, { 'www-authenticate': 'Basic realm=r' }).end();
+        response.writeHead(401, { 'www-authenticate': 'Basic realm=r' }).end();
         return;
       }
       const last = new URL(request.url ?? '', 'http://localhost').searchParams.get('last');
       const link = '<https://registry.internal.invalid/v2/ci/images/tags/list?n=1&last=a>; rel="next"';
-      if (last === null) answer.setHeader('link', link);
-      answer.end(JSON.stringify({ name: 'ci/images', tags: [last === null ? 'a' : 'b'] }));
+      if (last === null) response.setHeader('link', link);
+      response.end(JSON.stringify({ name: 'ci/images', tags: [last === null ? 'a' : 'b'] }));
     },
     { credentials: { username: 'u', password: 'p' } },
   );
@@ -173,28 +174,28 @@ for (const [limit, status] of [
 ] as const) {
   test(`a registry that rejects more than ${limit} tags with ${status} is queried for fewer`, async (t) => {
     const all = Array.from({ length: 120 }, (_, index) => `tag-${String(index).padStart(3, '0')}`);
-    const { registry } = await openRegistry(t, (request, answer) => {
+    const { registry } = await openRegistry(t, (request, response) => {
       const query = new URL(request.url ?? '', 'http://localhost').searchParams;
       const size = Number(query.get('n') ?? 30);
       const errors = [{ code: 'PAGINATION_NUMBER_INVALID', message: 'requested limit is too high' }];
       if (size > limit) {
-        answer.writeHead(status).end(JSON.stringify({ errors }));
+        response.writeHead(status).end(JSON.stringify({ errors }));
         return;
       }
       const rest = all.filter((tag) => tag > (query.get('last') ?? ''));
       const tags = rest.slice(0, size);
       const link = `</v2/ci/images/tags/list?n=${size}&last=${tags.at(-1)}>; rel="next"`;
-      if (rest.length > size) answer.setHeader('link', link);
-      answer.end(JSON.stringify({ name: 'ci/images', tags }));
+      if (rest.length > size) response.setHeader('link', link);
+      response.end(JSON.stringify({ name: 'ci/images', tags }));
     });
     assert.deepEqual(await registry.tags(SIGNAL), all);
   });
 }
 
 test('the error for a registry that rejects each page is the first one, without another request’s remedy', async (t) => {
-  const { registry, requests } = await openRegistry(t, (_request, answer) => {
+  const { registry, requests } = await openRegistry(t, (_request, response) => {
     const message = 'requested limit is too high';
-    answer.writeHead(413).end(JSON.stringify({ errors: [{ code: 'TOO_MANY_TAGS_REQUESTED', message }] }));
+    response.writeHead(413).end(JSON.stringify({ errors: [{ code: 'TOO_MANY_TAGS_REQUESTED', message }] }));
   });
   await assert.rejects(registry.tags(SIGNAL), {
     code: 'too-large',
@@ -208,9 +209,9 @@ test('the error for a registry that rejects each page is the first one, without 
 });
 
 test('the remedy in a registry’s error fits the request', async (t) => {
-  const { registry } = await openRegistry(t, (request, answer) => {
+  const { registry } = await openRegistry(t, (request, response) => {
     const status = Number(/\/status-(\d+)/.exec(request.url ?? '')?.[1]);
-    answer.writeHead(status).end('{}');
+    response.writeHead(status).end('{}');
   });
   const remedyOf = async (method: 'GET' | 'PUT' | 'DELETE', status: number): Promise<string> => {
     const sent = registry.send({ task: 'X', method, path: `status-${status}`, signal: SIGNAL });
@@ -227,10 +228,10 @@ test('the remedy in a registry’s error fits the request', async (t) => {
 });
 
 test('a token service that responds with 404 does not make an image appear missing', async (t) => {
-  const { registry } = await openRegistry(t, (request, answer) => {
-    if (request.url?.startsWith('/token')) answer.writeHead(404).end('{}');
+  const { registry } = await openRegistry(t, (request, response) => {
+    if (request.url?.startsWith('/token')) response.writeHead(404).end('{}');
     else
-      answer
+      response
         .writeHead(401, { 'www-authenticate': `Bearer realm="http://${request.headers.host}/token"` })
         .end();
   });
@@ -240,10 +241,10 @@ test('a token service that responds with 404 does not make an image appear missi
 
 test('a busy registry is queried again after the time that it names', async (t) => {
   let count = 0;
-  const { registry } = await openRegistry(t, (_request, answer) => {
+  const { registry } = await openRegistry(t, (_request, response) => {
     count += 1;
-    if (count < 3) answer.writeHead(count === 1 ? 429 : 503, { 'retry-after': '0' });
-    answer.end(JSON.stringify({ name: 'ci/images', tags: null }));
+    if (count < 3) response.writeHead(count === 1 ? 429 : 503, { 'retry-after': '0' });
+    response.end(JSON.stringify({ name: 'ci/images', tags: null }));
   });
   assert.deepEqual(await registry.tags(SIGNAL), []);
   assert.equal(count, 3);

@@ -35,7 +35,7 @@ export interface ImageData {
 }
 
 /** Error codes that mean Glance refused a deletion. */
-const REFUSALS: readonly string[] = ['bad-request', 'forbidden', 'conflict'];
+const REFUSED_CODES: readonly string[] = ['bad-request', 'forbidden', 'conflict'];
 
 const PATCH = { 'content-type': 'application/openstack-images-v2.1-json-patch' };
 
@@ -206,7 +206,7 @@ export class ImageApi {
     try {
       await remove();
     } catch (error) {
-      if (!(error instanceof CloudError) || !REFUSALS.includes(error.code)) throw error;
+      if (!(error instanceof CloudError) || !REFUSED_CODES.includes(error.code)) throw error;
       const image = await this.get(id, signal).catch(unlessAbsent);
       if (image === undefined) return; // Glance responds with 400 to one of two concurrent deletions.
       if (image.protected !== true) throw error;

@@ -7,7 +7,7 @@ import { describe, type TestContext, test } from 'node:test';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
 import { CloudDouble } from '../../../test/doubles/openstack/cloud-double.ts';
 import type { StoredImage } from '../../../test/doubles/openstack/glance-double.ts';
-import { changesAnswer } from '../../../test/fixtures/fault-proxy/faults.ts';
+import { changesResponse } from '../../../test/fixtures/fault-proxy/faults.ts';
 import type { OpenStackProvider } from '../src/index.ts';
 import { failsWith } from './fixtures/fails-with.ts';
 import { openProvider, uploadRequest } from './provider-fixture.ts';
@@ -148,7 +148,7 @@ test('a download does not rely on a size or a digest that the cloud does not rep
 test('an import by glance-direct that keeps the size but changes the format counts as a conversion', async (t) => {
   const { settings, glance, images } = await openRealCloud(t);
   const provider = openProvider(t, settings, { imageImport: { method: 'glance-direct' } });
-  const converted = changesAnswer((image) => ({ ...image, disk_format: 'raw', checksum: OTHER_MD5 }));
+  const converted = changesResponse((image) => ({ ...image, disk_format: 'raw', checksum: OTHER_MD5 }));
   glance.inject({ method: 'GET', path: /\/v2\/images\/[^?]/, times: 100 }, converted);
   const { externalId } = await provider.upload(await uploadRequest(t));
   assert.deepEqual(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { CheckResult } from '@nodepool-builder/image-builder';
 import { startDeadServer } from '../../../test/fixtures/dead-server.ts';
-import { answersWith } from '../../../test/fixtures/fault-proxy/faults.ts';
+import { respondsWith } from '../../../test/fixtures/fault-proxy/faults.ts';
 import type { CloudSettings, OpenStackProviderOptions } from '../src/index.ts';
 import { openProvider } from './provider-fixture.ts';
 import { openRealCloud } from './real-cloud.ts';
@@ -27,7 +27,7 @@ function problems(results: readonly CheckResult[]): readonly string[] {
 
 /** Responses of Glance to `/v2/info/usage` with one quota. */
 function usage(quota: string, used: number, limit: number) {
-  return answersWith(200, { body: { usage: { [quota]: { limit, usage: used } } } });
+  return respondsWith(200, { body: { usage: { [quota]: { limit, usage: used } } } });
 }
 
 const USAGE = { path: /\/info\/usage$/ };
@@ -105,7 +105,7 @@ describe('the diagnosis of a cloud', () => {
   test('the cloud diagnosis names an import method that the cloud does not offer', async (t) => {
     const { settings, glance } = await openRealCloud(t);
     const body = { 'import-methods': { value: ['web-download'] } };
-    glance.inject({ path: /\/info\/import$/ }, answersWith(200, { body }));
+    glance.inject({ path: /\/info\/import$/ }, respondsWith(200, { body }));
     const results = await diagnose(t, settings, { imageImport: { method: 'glance-direct' } });
     assert.deepEqual(problems(results), ['import methods of provider cloud']);
     const found = results.find(({ status }) => status === 'problem');
@@ -135,7 +135,7 @@ describe('the diagnosis of a cloud', () => {
     const date = new Date(Date.now() - 600_000).toUTCString();
     glance.inject(
       { path: /\/images\?limit=1$/ },
-      answersWith(200, { headers: { date }, body: { images: [] } }),
+      respondsWith(200, { headers: { date }, body: { images: [] } }),
     );
     const results = await diagnose(t, { ...settings, tls: { verify: false } });
     assert.deepEqual(problems(results), ['clock, compared with cloud test']);

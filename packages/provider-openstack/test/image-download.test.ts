@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { answersWith } from '../../../test/fixtures/fault-proxy/faults.ts';
+import { respondsWith } from '../../../test/fixtures/fault-proxy/faults.ts';
 import { failsWith } from './fixtures/fails-with.ts';
 import { openProvider, uploadRequest } from './provider-fixture.ts';
 import { openRealCloud } from './real-cloud.ts';
@@ -33,7 +33,7 @@ test('a download from Glance of a missing image, or of other bytes, leaves no fi
   await assert.rejects(provider.download('1ca3c6d5-9b5b-4d4c-8a57-7f0d0a1b2c3d', copy), {
     code: 'image-not-found',
   });
-  glance.inject({ method: 'GET', path: /\/file$/, times: 3 }, answersWith(200, { body: 'other bytes' }));
+  glance.inject({ method: 'GET', path: /\/file$/, times: 3 }, respondsWith(200, { body: 'other bytes' }));
   await assert.rejects(
     provider.download(externalId, copy),
     failsWith('checksum-mismatch', 'upload it again'),

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
-import { changesAnswer } from '../../../test/fixtures/fault-proxy/faults.ts';
+import { changesResponse } from '../../../test/fixtures/fault-proxy/faults.ts';
 import { failsWith } from './fixtures/fails-with.ts';
 import { openProvider, uploadRequest } from './provider-fixture.ts';
 import { openRealCloud } from './real-cloud.ts';
@@ -66,7 +66,7 @@ describe('an upload by glance-direct', () => {
   test('an upload by glance-direct accepts data with another size, which the cloud has converted', async (t) => {
     const { settings, glance, images } = await openRealCloud(t);
     const provider = openProvider(t, settings, GLANCE_DIRECT);
-    const converted = changesAnswer((image) => ({ ...image, size: 10_000_000, checksum: 'of that' }));
+    const converted = changesResponse((image) => ({ ...image, size: 10_000_000, checksum: 'of that' }));
     glance.inject(GET_IMAGE, converted);
     const { externalId } = await provider.upload(await uploadRequest(t));
     assert.deepEqual(
@@ -80,7 +80,7 @@ describe('an upload by glance-direct', () => {
     const provider = openProvider(t, settings, GLANCE_DIRECT);
     glance.inject(
       INFO,
-      changesAnswer(() => ({ 'import-methods': { value: ['web-download', 'copy-image'] } })),
+      changesResponse(() => ({ 'import-methods': { value: ['web-download', 'copy-image'] } })),
     );
     await assert.rejects(
       provider.upload(await uploadRequest(t)),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CloudDouble } from '../../../test/doubles/openstack/cloud-double.ts';
-import { answersWith, stallsAfter } from '../../../test/fixtures/fault-proxy/faults.ts';
+import { respondsWith, stallsAfter } from '../../../test/fixtures/fault-proxy/faults.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { OpenStackProvider } from '../src/index.ts';
 import { failsWith } from './fixtures/fails-with.ts';
@@ -57,7 +57,7 @@ describe('an image in the cloud', () => {
     const { settings, glance, images } = await openRealCloud(t);
     const provider = openProvider(t, settings);
     const request = { ...(await uploadRequest(t)), metadata: { protected: 'true' } };
-    glance.inject(PUT_FILE, answersWith(500));
+    glance.inject(PUT_FILE, respondsWith(500));
     const { externalId } = await provider.upload(request);
     const [image, ...others] = await images();
     assert.deepEqual([image?.id, image?.protected, others], [externalId, true, []]);
@@ -68,11 +68,11 @@ describe('an image in the cloud', () => {
     const provider = openProvider(t, settings);
     const { externalId } = await provider.upload(await uploadRequest(t));
     const body = 'Image status transition from deleted to deleted is not allowed';
-    glance.inject({ method: 'DELETE' }, answersWith(400, { body }));
+    glance.inject({ method: 'DELETE' }, respondsWith(400, { body }));
     await assert.rejects(provider.delete(externalId), failsWith('bad-request', body));
     glance.inject({ method: 'DELETE' }, async (exchange) => {
-      (await exchange.fetchAnswer()).resume();
-      await answersWith(400, { body })(exchange);
+      (await exchange.fetchResponse()).resume();
+      await respondsWith(400, { body })(exchange);
     });
     await provider.delete(externalId);
     assert.deepEqual(await images(), []);

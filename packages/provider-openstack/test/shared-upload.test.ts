@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
-  answersWith,
   cutsAfter,
   type Fault,
   pausesAfter,
+  respondsWith,
 } from '../../../test/fixtures/fault-proxy/faults.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { sharedImageId } from '../src/upload/shared-upload.ts';
@@ -52,7 +52,7 @@ describe('an upload by several processes', () => {
     const left = { id: sharedImageId(`${projectId}/u1`, 0), disk_format: 'qcow2', container_format: 'bare' };
     await (await cloud.account.glance()).request('POST', '/images', left);
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
-    cloud.glance.inject({ method: 'DELETE' }, answersOnce(answered));
+    cloud.glance.inject({ method: 'DELETE' }, respondsOnce(answered));
     const patient = openProvider(t, cloud.settings).upload(request);
     await waitUntil('a look of the patient one', () => looksAfterConflict(cloud) > 0);
     const hasty = openProvider(t, cloud.settings, { standstill: HASTY }).upload(request);
@@ -89,7 +89,7 @@ describe('an upload by several processes', () => {
     const request = { ...(await uploadRequest(t)), shared: true };
     const provider = openProvider(t, cloud.settings);
     cloud.glance.inject(PUT_FILE, cutsAfter(1_000_000));
-    cloud.glance.inject(PUT_FILE, answersWith(503));
+    cloud.glance.inject(PUT_FILE, respondsWith(503));
     const { externalId } = await provider.upload(request);
     assert.deepEqual(await idsIn(cloud), [externalId]);
     await provider.delete(externalId);
@@ -100,11 +100,11 @@ describe('an upload by several processes', () => {
 });
 
 /** The service handles the request; the client gets the response when `answered` has resolved. */
-function answersOnce(answered: Promise<void>): Fault {
+function respondsOnce(answered: Promise<void>): Fault {
   return async (exchange) => {
-    const { statusCode = 502 } = (await exchange.fetchAnswer()).resume();
+    const { statusCode = 502 } = (await exchange.fetchResponse()).resume();
     await answered;
-    await exchange.answer(statusCode, {}, '');
+    await exchange.respond(statusCode, {}, '');
   };
 }
 

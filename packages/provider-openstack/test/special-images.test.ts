@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
-import { answersWith } from '../../../test/fixtures/fault-proxy/faults.ts';
+import { respondsWith } from '../../../test/fixtures/fault-proxy/faults.ts';
 import type { OpenStackProvider } from '../src/index.ts';
 import { failsWith } from './fixtures/fails-with.ts';
 import { openProvider, uploadRequest } from './provider-fixture.ts';
@@ -63,7 +63,7 @@ describe('a protected image', () => {
     const site = await openSite(t, { protected: 'true', os: 'debian' });
     const { externalId } = await site.provider.upload(site.request);
     // The image is protected, but a further attempt fails.
-    site.glance.inject({ method: 'PATCH' }, answersWith(403, { body: 'no change' }));
+    site.glance.inject({ method: 'PATCH' }, respondsWith(403, { body: 'no change' }));
     const again = site.provider.upload({ ...site.request, metadata: { protected: 'true', os: 'other' } });
     await assert.rejects(again, failsWith('forbidden', 'no change'));
     assert.deepEqual(await idsOf(site), [], externalId);
@@ -87,7 +87,7 @@ describe('a protected image', () => {
   test('a deletion that is rejected for another reason than protection keeps the cloud’s reason', async (t) => {
     const site = await openSite(t, {});
     const { externalId } = await site.provider.upload(site.request);
-    site.glance.inject({ method: 'DELETE' }, answersWith(409, { body: 'image is in use' }));
+    site.glance.inject({ method: 'DELETE' }, respondsWith(409, { body: 'image is in use' }));
     await assert.rejects(site.provider.delete(externalId), failsWith('conflict', 'image is in use'));
   });
 });

@@ -8,12 +8,12 @@ import { describe, type TestContext, test } from 'node:test';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
 import { CloudError, type CloudErrorCode } from '@nodepool-builder/image-builder/plugin';
 import {
-  answersWith,
-  changesAnswer,
+  changesResponse,
   cutsAfter,
   expiresToken,
   type Fault,
-  losesAnswer,
+  losesResponse,
+  respondsWith,
   stallsAfter,
 } from '../../../test/fixtures/fault-proxy/faults.ts';
 import { selfSigned } from '../../../test/fixtures/self-signed.ts';
@@ -71,47 +71,47 @@ interface FaultCase {
 }
 
 const PUT_FAULTS: readonly FaultCase[] = [
-  { name: '401', fault: answersWith(401), code: 'auth-failed', words: 'check the credentials' },
+  { name: '401', fault: respondsWith(401), code: 'auth-failed', words: 'check the credentials' },
   {
     name: '403',
-    fault: answersWith(403, { body: '<h1>403</h1>Not by policy' }),
+    fault: respondsWith(403, { body: '<h1>403</h1>Not by policy' }),
     code: 'forbidden',
     words: 'Not by policy',
   },
   {
     name: '409',
-    fault: answersWith(409, { body: 'Image status transition is not allowed' }),
+    fault: respondsWith(409, { body: 'Image status transition is not allowed' }),
     code: 'conflict',
     words: 'status transition is not allowed',
   },
   {
     name: '410',
-    fault: answersWith(410, { body: 'The image may have been deleted during the upload' }),
+    fault: respondsWith(410, { body: 'The image may have been deleted during the upload' }),
     code: 'not-found',
     words: 'deleted during the upload',
   },
-  { name: '413', fault: answersWith(413), code: 'too-large', words: 'higher limit' },
+  { name: '413', fault: respondsWith(413), code: 'too-large', words: 'higher limit' },
   {
     name: '415',
-    fault: answersWith(415, { body: 'Image disk_format qcow2 does not match stream data raw' }),
+    fault: respondsWith(415, { body: 'Image disk_format qcow2 does not match stream data raw' }),
     code: 'wrong-format',
     words:
       'does not match stream data raw; compare the file format, which qemu-img info shows, with image-type',
   },
   {
     name: 'an exceeded quota',
-    fault: answersWith(413, { body: 'The size of the data exceeds the quota: 10 bytes' }),
+    fault: respondsWith(413, { body: 'The size of the data exceeds the quota: 10 bytes' }),
     code: 'quota-exceeded',
     words: 'exceeds the quota: 10 bytes; delete what is not needed',
   },
   {
     name: '429',
-    fault: answersWith(429, { headers: { 'retry-after': '0' } }),
+    fault: respondsWith(429, { headers: { 'retry-after': '0' } }),
     code: 'rate-limited',
     words: '429 Too Many Requests',
   },
-  { name: '500', fault: answersWith(500), code: 'service-unavailable', words: '500 Internal Server Error' },
-  { name: '503', fault: answersWith(503), code: 'service-unavailable', words: '503 Service Unavailable' },
+  { name: '500', fault: respondsWith(500), code: 'service-unavailable', words: '500 Internal Server Error' },
+  { name: '503', fault: respondsWith(503), code: 'service-unavailable', words: '503 Service Unavailable' },
   {
     name: 'a reset after half the bytes',
     fault: cutsAfter(SIZE / 2),
@@ -182,7 +182,7 @@ describe('a PUT of the file', () => {
 
   test('a PUT of the file obeys Retry-After', async (t) => {
     const { provider, request, glance, hasOnly } = await openSite(t);
-    glance.inject(PUT_FILE, answersWith(429, { headers: { 'retry-after': '1' } }));
+    glance.inject(PUT_FILE, respondsWith(429, { headers: { 'retry-after': '1' } }));
     const started = performance.now();
     const { externalId } = await provider.upload(request);
     assert.ok(performance.now() - started >= 1000);
@@ -206,32 +206,32 @@ describe('a PUT of the file', () => {
 const IMAGE_FAULTS: readonly FaultCase[] = [
   {
     name: 'stays in saving',
-    fault: changesAnswer((image) => ({ ...image, status: 'saving' })),
+    fault: changesResponse((image) => ({ ...image, status: 'saving' })),
     code: 'image-timeout',
     words: 'is saving and not active after 0.3 s',
   },
   {
     name: 'goes back to queued',
-    fault: changesAnswer((image) => ({ ...image, status: 'queued' })),
+    fault: changesResponse((image) => ({ ...image, status: 'queued' })),
     code: 'image-failed',
     words: 'went to queued instead of active',
   },
-  { name: 'no longer exists', fault: answersWith(404), code: 'image-failed', words: 'is gone' },
+  { name: 'no longer exists', fault: respondsWith(404), code: 'image-failed', words: 'is gone' },
   {
     name: 'has another checksum',
-    fault: changesAnswer((image) => ({ ...image, checksum: 'd41d8cd98f00b204e9800998ecf8427e' })),
+    fault: changesResponse((image) => ({ ...image, checksum: 'd41d8cd98f00b204e9800998ecf8427e' })),
     code: 'checksum-mismatch',
     words: 'has md5 d41d8cd98f00b204e9800998ecf8427e',
   },
   {
     name: 'has another digest, and no checksum',
-    fault: changesAnswer((image) => ({ ...image, checksum: null, os_hash_value: '0'.repeat(128) })),
+    fault: changesResponse((image) => ({ ...image, checksum: null, os_hash_value: '0'.repeat(128) })),
     code: 'checksum-mismatch',
     words: 'has sha512 00',
   },
   {
     name: 'is shown without an id',
-    fault: changesAnswer(({ id: _, ...image }) => image),
+    fault: changesResponse(({ id: _, ...image }) => image),
     code: 'invalid-response',
     words: 'id is missing',
   },
@@ -252,7 +252,7 @@ describe('an image after its upload', () => {
 describe('the creation of an image', () => {
   test('creating an image without a response leaves no second image', async (t) => {
     const { provider, request, glance, hasOnly } = await openSite(t);
-    glance.inject(CREATE, losesAnswer());
+    glance.inject(CREATE, losesResponse());
     const { externalId } = await provider.upload(request);
     await hasOnly(externalId);
     assert.equal(glance.requests.filter(({ method }) => method === 'POST').length, 2);
@@ -260,7 +260,7 @@ describe('the creation of an image', () => {
 
   test('creating an image without a response each time fails and leaves no image', async (t) => {
     const { provider, request, glance, images } = await openSite(t);
-    glance.inject({ ...CREATE, ...ALWAYS }, losesAnswer());
+    glance.inject({ ...CREATE, ...ALWAYS }, losesResponse());
     await assert.rejects(
       provider.upload(request),
       failsWith('connection-failed', 'cloud test: POST ', '/v2/images'),
@@ -271,7 +271,7 @@ describe('the creation of an image', () => {
   test('creating an image beyond a quota fails with the cloud’s message', async (t) => {
     const { provider, request, glance, images } = await openSite(t);
     const body = { message: 'Resource image_count_total is over limit of 1' };
-    glance.inject(CREATE, answersWith(413, { body }));
+    glance.inject(CREATE, respondsWith(413, { body }));
     await assert.rejects(
       provider.upload(request),
       failsWith('quota-exceeded', body.message, 'request a larger quota'),
@@ -283,7 +283,9 @@ describe('the creation of an image', () => {
 describe('a cloud', () => {
   test('an upload to a cloud without an image service causes an error', async (t) => {
     const { provider, request, keystone, images } = await openSite(t);
-    const fault = changesAnswer(({ token }) => ({ token: { ...(token as object), catalog: OTHER_CATALOG } }));
+    const fault = changesResponse(({ token }) => ({
+      token: { ...(token as object), catalog: OTHER_CATALOG },
+    }));
     keystone.inject({ method: 'POST', path: /\/auth\/tokens$/ }, fault);
     await assert.rejects(
       provider.upload(request),
@@ -310,8 +312,8 @@ describe('a cloud', () => {
     const warnings: string[] = [];
     const logger = { debug() {}, info() {}, warn: (line: string) => warnings.push(line), error() {} };
     const provider = openProvider(t, settings, { logger });
-    glance.inject(PUT_FILE, answersWith(403, { body: 'no upload' }));
-    glance.inject({ method: 'DELETE' }, answersWith(403, { body: 'no removal' }));
+    glance.inject(PUT_FILE, respondsWith(403, { body: 'no upload' }));
+    glance.inject({ method: 'DELETE' }, respondsWith(403, { body: 'no removal' }));
     await assert.rejects(provider.upload(request), failsWith('forbidden', 'no upload'));
     assert.match(
       warnings.join('\n'),

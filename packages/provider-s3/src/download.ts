@@ -51,10 +51,10 @@ export async function download({ store, key, manifest, path, ...options }: Downl
         if (fetched.position === before) break;
       } catch (error) {
         failures = fetched.position === before || !fetched.mayResume ? failures + 1 : 1;
-        const isRefusal = fetched.mayResume && isRangeRefusal(error);
-        const mayRetry = isRefusal || (error instanceof CloudError && error.retriable);
+        const isRangeError = fetched.mayResume && isRefusedRange(error);
+        const mayRetry = isRangeError || (error instanceof CloudError && error.retriable);
         if (failures >= ATTEMPTS || !mayRetry || fetched.position === 0) throw error;
-        fetched.mayResume &&= !isRefusal;
+        fetched.mayResume &&= !isRangeError;
         if (!fetched.mayResume) await restart(fetched);
         await delay(PAUSE * 2 ** (failures - 1), undefined, { signal });
       }
@@ -85,7 +85,7 @@ interface Fetched {
 }
 
 /** Whether the store rejected a range request because the object's ETag has changed or the range does not exist. */
-function isRangeRefusal(error: unknown): boolean {
+function isRefusedRange(error: unknown): boolean {
   const { code, cause } = error instanceof CloudError ? error : {};
   return code === 'conflict' || (cause instanceof Error && cause.name === 'InvalidRange');
 }

@@ -244,7 +244,7 @@ test('an upload to S3 succeeds although the response to its completion was lost'
   const { double, open, request } = await fixtureFor(t);
   double.fault = ({ operation }) =>
     operation === 'CompleteMultipartUpload' && operations(double, operation) === 1
-      ? { loseAnswer: true }
+      ? { loseResponse: true }
       : undefined;
   const { externalId } = await open().upload(await request());
   assert.equal(operations(double, 'CompleteMultipartUpload'), 2);

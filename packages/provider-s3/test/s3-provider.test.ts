@@ -6,14 +6,14 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { startFaultProxy } from '../../../test/fixtures/fault-proxy/fault-proxy.ts';
-import { losesAnswer } from '../../../test/fixtures/fault-proxy/faults.ts';
+import { losesResponse } from '../../../test/fixtures/fault-proxy/faults.ts';
 import { requestFor, s3Fixture } from './s3-fixture.ts';
 
 test('a lost response to the start of an upload to S3 leaves nothing behind', async (t) => {
   const fixture = await s3Fixture(t);
   const proxy = await startFaultProxy(fixture.entry().endpoint ?? '');
   t.after(() => proxy.close());
-  const lost = proxy.inject({ method: 'POST', path: /\?uploads/ }, losesAnswer());
+  const lost = proxy.inject({ method: 'POST', path: /\?uploads/ }, losesResponse());
   const provider = fixture.open({ endpoint: proxy.url }, ['raw']);
   await provider.upload(await requestFor(fixture));
   assert.equal(lost.hits, 1);

@@ -25,9 +25,9 @@ export function checkZuulSettings(settings: ZuulSettings, name: string): readonl
 
 /** Checks that image-ids, which begin with the name, are valid file names. */
 function imageIds(name: string): readonly Diagnostic[] {
-  const fault = imageIdError(importedImageId({ image: name, uuid: '0'.repeat(32), endTime: Date.now() }));
-  if (fault === undefined) return [];
-  const reason = `leads to image-ids that builders reject: each ${fault}`;
+  const error = imageIdError(importedImageId({ image: name, uuid: '0'.repeat(32), endTime: Date.now() }));
+  if (error === undefined) return [];
+  const reason = `leads to image-ids that builders reject: each ${error}`;
   return [{ pointer: '/name', reason, remedy: 'choose a plain name' }];
 }
 

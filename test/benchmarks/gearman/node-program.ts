@@ -25,8 +25,8 @@ const ROLES: Readonly<Record<string, () => Promise<Answer> | Answer>> = {
     library.work(server, functionName, Number(concurrency));
     return () => 'a worker takes no orders';
   },
-  client: async () => clientAnswer(await library.connect(server, functionName)),
-  functions: functionsAnswer,
+  client: async () => clientRole(await library.connect(server, functionName)),
+  functions: functionsRole,
   decoder:
     () =>
     (file, milliseconds = 0) =>
@@ -46,7 +46,7 @@ for await (const line of createInterface(process.stdin)) {
 }
 process.exit();
 
-function clientAnswer(submit: Submit): Answer {
+function clientRole(submit: Submit): Answer {
   return async (inFlight, bytes = 0, milliseconds = 0) => {
     const payload = Buffer.alloc(bytes, 'x');
     let jobs = 0;
@@ -64,7 +64,7 @@ function clientAnswer(submit: Submit): Answer {
   };
 }
 
-async function functionsAnswer(): Promise<Answer> {
+async function functionsRole(): Promise<Answer> {
   if (library.functions === undefined) throw new Error(`${name} cannot take many functions back`);
   const functions = await library.functions(server);
   const delay = monitorEventLoopDelay({ resolution: 1 });

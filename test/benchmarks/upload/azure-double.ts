@@ -11,7 +11,7 @@ const sink = new PageSink();
 await sink.start();
 const double = await ArmDouble.start(sink, { polls: 0 });
 
-const answers: Readonly<Record<string, () => string>> = {
+const replies: Readonly<Record<string, () => string>> = {
   address: () => double.endpoint,
   pages: () => sink.url,
   environment: () => JSON.stringify(double.environment),
@@ -22,6 +22,6 @@ const answers: Readonly<Record<string, () => string>> = {
   },
 };
 
-for await (const line of createInterface(process.stdin)) console.log(answers[line]?.());
+for await (const line of createInterface(process.stdin)) console.log(replies[line]?.());
 sink.close();
 await double[Symbol.asyncDispose]();

@@ -50,10 +50,10 @@ async function sendAll({ path, address, blockSize, concurrency, awsKey, blocks }
         headers: { ...signed, 'content-length': blockSize },
       });
       outgoing.end(bytes);
-      const [answer] = (await once(outgoing, 'response')) as [IncomingMessage];
-      if (answer.statusCode !== 201) throw new Error(`the server answers ${answer.statusCode}`);
-      answer.resume();
-      await once(answer, 'end');
+      const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+      if (response.statusCode !== 201) throw new Error(`the server responds with ${response.statusCode}`);
+      response.resume();
+      await once(response, 'end');
     }
   };
   try {

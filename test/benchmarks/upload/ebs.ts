@@ -22,12 +22,12 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
       environment: { AWS_ACCESS_KEY_ID: KEY.id, AWS_SECRET_ACCESS_KEY: KEY.secret },
       hasDeltas: true,
       prepare: async (blocks) => {
-        const answer = await fetch(`${address}/snapshots`, {
+        const response = await fetch(`${address}/snapshots`, {
           method: 'POST',
           headers: { authorization: AUTHORIZATION },
           body: JSON.stringify({ VolumeSize: DISK_GIB }),
         });
-        const { SnapshotId: snapshot } = (await answer.json()) as { SnapshotId: string };
+        const { SnapshotId: snapshot } = (await response.json()) as { SnapshotId: string };
         return {
           address,
           awsKey: KEY,

@@ -19,7 +19,7 @@ VERSIONS = {
 }
 
 
-def answer_to(request_line):
+def response_to(request_line):
     """The status, and what goes out as JSON."""
     if re.match(r"PUT /v2/images/[^/]+/file ", request_line):
         return "204 No Content", None
@@ -57,7 +57,7 @@ def serve(connection):
                 length = int(value)
         discard(connection, length - len(received))
         received = received[length:]
-        status, value = answer_to(request_line)
+        status, value = response_to(request_line)
         body = b"" if value is None else json.dumps(value).encode()
         framing = "" if status.startswith("204") else "Content-Length: %d\r\n" % len(body)
         reply = "HTTP/1.1 %s\r\nContent-Type: application/json\r\n%s\r\n" % (status, framing)

@@ -25,12 +25,12 @@ async function upload(path: string, checksums: Checksums | undefined): Promise<v
     agent,
     headers: { 'content-length': reader.size },
   });
-  const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>;
+  const responded = once(outgoing, 'response') as Promise<[IncomingMessage]>;
   for await (const piece of reader.pieces()) await written(outgoing, piece);
   outgoing.end();
-  const [answer] = await answered;
-  if (answer.statusCode !== 204) throw new Error(`the server answers ${answer.statusCode}`);
-  answer.resume();
+  const [response] = await responded;
+  if (response.statusCode !== 204) throw new Error(`the server responds with ${response.statusCode}`);
+  response.resume();
   await reader.checksums;
   await reader.close();
 }

@@ -46,8 +46,8 @@ const [, url, count] = process.argv;
 await Promise.all(Array.from({ length: Number(count) }, async () => {
   for (let tail = ''; !tail.includes('event: end'); ) {
     await new Promise((resolve) => setTimeout(resolve, 500));
-    const answer = await fetch(url).catch(() => undefined);
-    if (answer?.ok) for await (const part of answer.body) tail = Buffer.from(part.subarray(-200)).toString();
+    const response = await fetch(url).catch(() => undefined);
+    if (response?.ok) for await (const part of response.body) tail = Buffer.from(part.subarray(-200)).toString();
     if (tail.includes('no builder has')) tail = '';
   }
 }));`;

@@ -21,7 +21,7 @@ import {
   RegisterImageCommand,
 } from '@aws-sdk/client-ec2';
 import { AwsDouble } from './aws-double.ts';
-import { AwsRefusal } from './model.ts';
+import { AwsError } from './model.ts';
 import type { AwsDoubleOptions } from './region.ts';
 import { BLOCK_SIZE } from './snapshots.ts';
 
@@ -108,8 +108,8 @@ test('a request that does not fit the model is rejected by the AWS double', asyn
   const raw = async (form: Record<string, string>): Promise<string> => {
     const authorization = 'AWS4-HMAC-SHA256 Credential=A/20260101/us-east-1/ec2/aws4_request';
     const body = new URLSearchParams({ Version: '2016-11-15', ...form });
-    const answer = await fetch(settings.endpoint, { method: 'POST', body, headers: { authorization } });
-    return /<Code>(.*)<\/Code>/.exec(await answer.text())?.[1] ?? String(answer.status);
+    const response = await fetch(settings.endpoint, { method: 'POST', body, headers: { authorization } });
+    return /<Code>(.*)<\/Code>/.exec(await response.text())?.[1] ?? String(response.status);
   };
   assert.equal(await raw({ Action: 'RegisterImage', Nam: 'x' }), 'UnknownParameter');
   assert.equal(await raw({ Action: 'DeleteSnapshot' }), 'MissingParameter');
@@ -155,7 +155,7 @@ test('an import in the AWS double ends after some descriptions, without tags, an
 
 test('lists in the AWS double lag, and faults replace or lose its responses', async (t) => {
   const { double, ec2, ebs } = await open(t, { lag: 2 });
-  const faults = [new AwsRefusal('RequestThrottledException', 'slow down'), 'lost'] as const;
+  const faults = [new AwsError('RequestThrottledException', 'slow down'), 'lost'] as const;
   let count = 0;
   double.fault = ({ operation }) => (operation === 'StartSnapshot' ? faults[count++] : undefined);
   await assert.rejects(makeSnapshot(ebs), { name: 'RequestThrottledException' });

@@ -8,7 +8,7 @@ import { LoopbackServer, LostResponse, type Reply, type Request } from '../loopb
 import { IMAGE_OPERATIONS } from './images.ts';
 import { IMPORT_OPERATIONS } from './imports.ts';
 import { INSTANCE_OPERATIONS, INSTANCE_TYPES, terminate } from './instances.ts';
-import { AwsRefusal, operationName, readJson, readQuery, writeXml } from './model.ts';
+import { AwsError, operationName, readJson, readQuery, writeXml } from './model.ts';
 import { type AwsDoubleOptions, GENERAL_OPERATIONS, Region } from './region.ts';
 import { EBS_OPERATIONS, SNAPSHOT_OPERATIONS } from './snapshots.ts';
 
@@ -36,7 +36,7 @@ export interface AwsRequest {
  * Responds to a request in place of the double. Undefined: the double responds. `lost`: the double carries the request
  * out, but the response does not arrive.
  */
-export type AwsFault = (request: AwsRequest) => AwsRefusal | 'lost' | undefined;
+export type AwsFault = (request: AwsRequest) => AwsError | 'lost' | undefined;
 
 const DEFAULTS: AwsDoubleOptions = {
   account: '123456789012',
@@ -94,13 +94,13 @@ export class AwsDouble extends LoopbackServer {
       request.headers.authorization ?? '',
     );
     const [, accessKeyId = '', regionName = '', service = ''] = scope ?? [];
-    const answer = { ebs: answerEbs, sts: answerSts }[service] ?? answerEc2;
+    const answer = { ebs: respondEbs, sts: respondSts }[service] ?? respondEc2;
     return await answer(request, async (operation, input, run) => {
-      if (scope === null) throw new AwsRefusal('AuthFailure', 'The request is not signed', 401);
+      if (scope === null) throw new AwsError('AuthFailure', 'The request is not signed', 401);
       const entry = { operation, region: regionName, accessKeyId, input };
       this.requests.push(entry);
       const fault = this.fault(entry);
-      if (fault instanceof AwsRefusal) throw fault;
+      if (fault instanceof AwsError) throw fault;
       const output = await run(this.region(regionName));
       if (fault === 'lost') throw new LostResponse();
       return output;
@@ -123,7 +123,7 @@ type Run = (
   work: (region: Region) => object | Promise<object>,
 ) => Promise<object>;
 
-async function answerEc2({ body }: Request, run: Run): Promise<Reply> {
+async function respondEc2({ body }: Request, run: Run): Promise<Reply> {
   const type = 'text/xml;charset=UTF-8';
   try {
     const form = new URLSearchParams(body.toString());
@@ -131,14 +131,14 @@ async function answerEc2({ body }: Request, run: Run): Promise<Reply> {
     const schema = (ec2 as unknown as Record<string, StaticOperationSchema | undefined>)[`${name}$`];
     const operation = EC2_OPERATIONS[name];
     if (schema === undefined || operation === undefined) {
-      throw new AwsRefusal('InvalidAction', `The action ${name} is not valid for this web service.`);
+      throw new AwsError('InvalidAction', `The action ${name} is not valid for this web service.`);
     }
-    if (form.get('Version') !== '2016-11-15') throw new AwsRefusal('InvalidParameterValue', 'wrong version');
+    if (form.get('Version') !== '2016-11-15') throw new AwsError('InvalidParameterValue', 'wrong version');
     const input = readQuery(NormalizedSchema.of(schema[4]), form);
     const output = await run(name, input, (region) => {
       if (input.DryRun === true) {
         const reason = 'Request would have succeeded, but DryRun flag is set.';
-        throw new AwsRefusal('DryRunOperation', reason, 412);
+        throw new AwsError('DryRunOperation', reason, 412);
       }
       return operation(region, input as never);
     });
@@ -147,7 +147,7 @@ async function answerEc2({ body }: Request, run: Run): Promise<Reply> {
     const text = `<${tag} xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>double</requestId>${inner}</${tag}>`;
     return reply(type, 200, text);
   } catch (error) {
-    if (!(error instanceof AwsRefusal)) throw error;
+    if (!(error instanceof AwsError)) throw error;
     const inner = `<Code>${error.code}</Code><Message>${error.message.replaceAll('<', '&lt;')}</Message>`;
     const text = `<Response><Errors><Error>${inner}</Error></Errors><RequestID>double</RequestID></Response>`;
     return reply(type, error.status, text);
@@ -155,13 +155,13 @@ async function answerEc2({ body }: Request, run: Run): Promise<Reply> {
 }
 
 /** The part of STS that tells whose credentials a request has. */
-async function answerSts({ body }: Request, run: Run): Promise<Reply> {
+async function respondSts({ body }: Request, run: Run): Promise<Reply> {
   const type = 'text/xml';
   const name = 'GetCallerIdentity';
   try {
     const form = new URLSearchParams(body.toString());
     if (form.get('Action') !== name || form.get('Version') !== '2011-06-15') {
-      throw new AwsRefusal('InvalidAction', `Could not find operation ${form.get('Action')}`);
+      throw new AwsError('InvalidAction', `Could not find operation ${form.get('Action')}`);
     }
     const input = readQuery(NormalizedSchema.of(sts.GetCallerIdentity$[4]), form);
     const output = await run(name, input, ({ options: { account } }) => ({
@@ -175,7 +175,7 @@ async function answerSts({ body }: Request, run: Run): Promise<Reply> {
     const text = `<${name}Response>${result}${metadata}</${name}Response>`;
     return reply(type, 200, text);
   } catch (error) {
-    if (!(error instanceof AwsRefusal)) throw error;
+    if (!(error instanceof AwsError)) throw error;
     const inner = `<Type>Sender</Type><Code>${error.code}</Code><Message>${error.message}</Message>`;
     const text = `<ErrorResponse><Error>${inner}</Error><RequestId>double</RequestId></ErrorResponse>`;
     return reply(type, error.status, text);
@@ -196,11 +196,11 @@ const EBS_ROUTES = Object.entries<Operation>(EBS_OPERATIONS).map(([name, operati
   return { operation, schema, method, pattern, status };
 });
 
-async function answerEbs({ method, url, headers, body }: Request, run: Run): Promise<Reply> {
+async function respondEbs({ method, url, headers, body }: Request, run: Run): Promise<Reply> {
   const type = 'application/json';
   try {
     const route = EBS_ROUTES.find((one) => one.method === method && one.pattern.test(url.pathname));
-    if (route === undefined) throw new AwsRefusal('ValidationException', `no operation has ${url.pathname}`);
+    if (route === undefined) throw new AwsError('ValidationException', `no operation has ${url.pathname}`);
     const inputSchema = NormalizedSchema.of(route.schema[4]);
     const elsewhere: Record<string, string | Buffer> = { ...route.pattern.exec(url.pathname)?.groups };
     let isPayload = false;
@@ -222,7 +222,7 @@ async function answerEbs({ method, url, headers, body }: Request, run: Run): Pro
     );
     return writeEbs(NormalizedSchema.of(route.schema[5]), output as Record<string, unknown>, route.status);
   } catch (error) {
-    if (!(error instanceof AwsRefusal)) throw error;
+    if (!(error instanceof AwsError)) throw error;
     const text = JSON.stringify({ __type: error.code, code: error.code, message: error.message });
     return reply(type, error.status, text);
   }

@@ -9,7 +9,7 @@ import type {
   UserBucket,
 } from '@aws-sdk/client-ec2';
 import type { Disk, Machine } from '../line-machine.ts';
-import { AwsRefusal } from './model.ts';
+import { AwsError } from './model.ts';
 
 /** A thing of the cloud that has tags. */
 export interface Resource {
@@ -135,11 +135,11 @@ export class Resources<R extends Resource> {
     return added;
   }
 
-  /** @throws AwsRefusal if it does not exist */
+  /** @throws AwsError if it does not exist */
   get(id: string | undefined): R {
     const found = this.#byId.get(id ?? '');
     if (found !== undefined) return found;
-    throw new AwsRefusal(this.#unknown, `The ${this.#prefix} ID '${id}' does not exist`);
+    throw new AwsError(this.#unknown, `The ${this.#prefix} ID '${id}' does not exist`);
   }
 
   find(id: string): R | undefined {
@@ -173,7 +173,7 @@ export function passes(
         ? resource.tags.map(({ Key = '' }) => Key)
         : [fields[name]];
     if (!name.startsWith('tag') && !(name in fields)) {
-      throw new AwsRefusal('InvalidParameterValue', `The filter '${name}' is invalid`);
+      throw new AwsError('InvalidParameterValue', `The filter '${name}' is invalid`);
     }
     return own.some((text) => values.some((value) => text !== undefined && matches(text, value)));
   });
@@ -187,7 +187,7 @@ function matches(text: string, pattern: string): boolean {
 /**
  * Tags of one kind of resource in a request that creates it.
  *
- * @throws AwsRefusal for another kind than `accepted`
+ * @throws AwsError for another kind than `accepted`
  */
 export function tagsFor(
   kind: string,
@@ -197,7 +197,7 @@ export function tagsFor(
   const wrong = specifications?.find(({ ResourceType: type = '' }) => !accepted.includes(type));
   if (wrong !== undefined) {
     const reason = `'${wrong.ResourceType}' is not a valid taggable resource type for this operation.`;
-    throw new AwsRefusal('InvalidParameterValue', reason);
+    throw new AwsError('InvalidParameterValue', reason);
   }
   const tags = (specifications ?? []).filter(({ ResourceType: type }) => type === kind);
   return tags.flatMap(({ Tags = [] }) => Tags);

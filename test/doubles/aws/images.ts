@@ -7,7 +7,7 @@ import type {
   RegisterImageRequest,
 } from '@aws-sdk/client-ec2';
 import { type ImageState, passes, tagsFor } from './cloud-state.ts';
-import { AwsRefusal } from './model.ts';
+import { AwsError } from './model.ts';
 import type { Region } from './region.ts';
 import { allBlocks } from './snapshots.ts';
 
@@ -25,22 +25,22 @@ export const IMAGE_OPERATIONS = {
     } = input;
     checkName(region, name);
     if (!ARCHITECTURES.includes(architecture)) {
-      throw new AwsRefusal('InvalidParameterValue', `The architecture ${architecture} is invalid`);
+      throw new AwsError('InvalidParameterValue', `The architecture ${architecture} is invalid`);
     }
     const snapshots = mappings.flatMap(({ Ebs }) => Ebs?.SnapshotId ?? []);
     if (snapshots.length === 0) {
-      throw new AwsRefusal('InvalidBlockDeviceMapping', 'The block device mapping has no root snapshot');
+      throw new AwsError('InvalidBlockDeviceMapping', 'The block device mapping has no root snapshot');
     }
     if (!mappings.some(({ DeviceName: device }) => device === input.RootDeviceName)) {
-      throw new AwsRefusal('InvalidParameterValue', `The root device ${input.RootDeviceName} is not mapped`);
+      throw new AwsError('InvalidParameterValue', `The root device ${input.RootDeviceName} is not mapped`);
     }
     for (const { Ebs } of mappings) {
       const snapshot = region.snapshots.get(Ebs?.SnapshotId);
       if (snapshot.state !== 'completed') {
-        throw new AwsRefusal('IncorrectState', `Snapshot ${snapshot.id} is not in the state 'completed'`);
+        throw new AwsError('IncorrectState', `Snapshot ${snapshot.id} is not in the state 'completed'`);
       }
       if (Ebs?.VolumeSize !== undefined && Ebs.VolumeSize < snapshot.volumeSize) {
-        throw new AwsRefusal('InvalidParameterValue', `The volume is smaller than snapshot ${snapshot.id}`);
+        throw new AwsError('InvalidParameterValue', `The volume is smaller than snapshot ${snapshot.id}`);
       }
     }
     const image = region.images.add({
@@ -93,7 +93,7 @@ export const IMAGE_OPERATIONS = {
   DeregisterImage(region: Region, { ImageId: id }: DeregisterImageRequest) {
     const image = region.images.get(id);
     if (image.owner !== region.options.account) {
-      throw new AwsRefusal('AuthFailure', `Not authorized for images: [${image.id}]`, 403);
+      throw new AwsError('AuthFailure', `Not authorized for images: [${image.id}]`, 403);
     }
     region.images.delete(image.id);
     return { Return: true };
@@ -103,7 +103,7 @@ export const IMAGE_OPERATIONS = {
     const from = region.other(source);
     const image = from.images.get(id);
     if (image.state !== 'available') {
-      throw new AwsRefusal('InvalidRequest', `The image ${image.id} is not in the state 'available'`);
+      throw new AwsError('InvalidRequest', `The image ${image.id} is not in the state 'available'`);
     }
     checkName(region, name);
     const kinds = ['image', 'snapshot'];
@@ -145,15 +145,15 @@ export const IMAGE_OPERATIONS = {
   },
 };
 
-/** @throws AwsRefusal for a malformed name of an AMI, or one in use */
+/** @throws AwsError for a malformed name of an AMI, or one in use */
 export function checkName(region: Region, name: string): void {
   if (!NAME.test(name)) {
     const reason = `AMI names must be between 3 and 128 characters long, and may contain letters, numbers, '(', ')', '.', '-', '/' and '_'`;
-    throw new AwsRefusal('InvalidAMIName.Malformed', reason);
+    throw new AwsError('InvalidAMIName.Malformed', reason);
   }
   const other = region.images.all().find((image) => image.name === name);
   if (other === undefined) return;
-  throw new AwsRefusal('InvalidAMIName.Duplicate', `AMI name ${name} is already in use by AMI ${other.id}`);
+  throw new AwsError('InvalidAMIName.Duplicate', `AMI name ${name} is already in use by AMI ${other.id}`);
 }
 
 function describe(image: ImageState): Image {

@@ -6,7 +6,7 @@ import type {
   UserBucket,
 } from '@aws-sdk/client-ec2';
 import { type ImportState, passes, tagsFor } from './cloud-state.ts';
-import { AwsRefusal } from './model.ts';
+import { AwsError } from './model.ts';
 import type { Region } from './region.ts';
 
 /** The operations of EC2 that import images from S3. */
@@ -73,7 +73,7 @@ function tasksOf(
   { Filters: filters, MaxResults, NextToken }: DescribeImportSnapshotTasksRequest,
 ): { page: readonly ImportState[]; next: string | undefined } {
   const other = filters?.find(({ Name: name }) => name !== 'task-state');
-  if (other) throw new AwsRefusal('InvalidParameterValue', `The filter '${other.Name}' is invalid`);
+  if (other) throw new AwsError('InvalidParameterValue', `The filter '${other.Name}' is invalid`);
   const found = listed.filter((task) => passes(task, filters, { 'task-state': task.status }));
   return region.page(found, MaxResults, NextToken);
 }
@@ -89,17 +89,17 @@ interface Start {
 function start(region: Region, tasks: Region['snapshotImports'], wanted: Start): ImportState {
   const { bucket, format, tags, token, architecture = 'x86_64' } = wanted;
   if (!bucket.S3Bucket || !bucket.S3Key) {
-    throw new AwsRefusal('InvalidParameter', 'The disk container has no S3 bucket and key');
+    throw new AwsError('InvalidParameter', 'The disk container has no S3 bucket and key');
   }
   if (!/^(?:raw|vhd|vhdx|vmdk|ova)$/i.test(format)) {
-    throw new AwsRefusal('InvalidParameter', `The format '${format}' is not supported`);
+    throw new AwsError('InvalidParameter', `The format '${format}' is not supported`);
   }
   const known = tasks.all().find((task) => token && task.clientToken === token);
   if (known !== undefined) return known;
   const active = tasks.all().filter(({ status }) => status === 'active').length;
   if (active >= region.options.importTasks) {
     const reason = `You have reached your limit of ${region.options.importTasks} active import tasks`;
-    throw new AwsRefusal('ResourceCountLimitExceeded', reason);
+    throw new AwsError('ResourceCountLimitExceeded', reason);
   }
   return tasks.add({
     bucket,

@@ -95,7 +95,7 @@ test('a captured snapshot’s blocks in the AWS double need their tokens, and th
   await assert.rejects(ebs.getSnapshotBlock({ ...request, BlockToken: 'another' }), {
     name: 'ValidationException',
   });
-  const answer = await ebs.getSnapshotBlock({ ...request, BlockToken: block?.BlockToken });
-  assert.equal((await answer.BlockData?.transformToByteArray())?.length, answer.DataLength);
+  const response = await ebs.getSnapshotBlock({ ...request, BlockToken: block?.BlockToken });
+  assert.equal((await response.BlockData?.transformToByteArray())?.length, response.DataLength);
   assert.equal((await sts.getCallerIdentity({})).Account, '123456789012');
 });

@@ -31,7 +31,7 @@ import {
   tagsFor,
 } from './cloud-state.ts';
 import { checkName } from './images.ts';
-import { AwsRefusal } from './model.ts';
+import { AwsError } from './model.ts';
 import type { Region } from './region.ts';
 import { BLOCK_SIZE } from './snapshots.ts';
 
@@ -55,10 +55,10 @@ export const INSTANCE_OPERATIONS = {
     const { KeyName: name = '', PublicKeyMaterial: material } = input;
     const publicKey = Buffer.from(material ?? []).toString();
     if (!/^ssh-(?:ed25519|rsa) [A-Za-z0-9+/]+=*(?: |$)/.test(publicKey)) {
-      throw new AwsRefusal('InvalidKey.Format', 'Key is not in valid OpenSSH public key format');
+      throw new AwsError('InvalidKey.Format', 'Key is not in valid OpenSSH public key format');
     }
     if (region.keyPairs.all().some((pair) => pair.name === name)) {
-      throw new AwsRefusal('InvalidKeyPair.Duplicate', `The keypair '${name}' already exists`);
+      throw new AwsError('InvalidKeyPair.Duplicate', `The keypair '${name}' already exists`);
     }
     const tags = tagsFor('key-pair', input.TagSpecifications);
     const pair = region.keyPairs.add({ name, publicKey, tags });
@@ -84,7 +84,7 @@ export const INSTANCE_OPERATIONS = {
   },
   DescribeInstanceTypes(region: Region, input: DescribeInstanceTypesRequest) {
     const { MaxResults: most = 100 } = input;
-    if (most < 5 || most > 100) throw new AwsRefusal('InvalidParameterValue', 'MaxResults is out of range');
+    if (most < 5 || most > 100) throw new AwsError('InvalidParameterValue', 'MaxResults is out of range');
     const found = region.options.instanceTypes.filter((type) =>
       passes({ id: type.name, createdAt: new Date(), tags: [], hiddenLists: 0 }, input.Filters, {
         'instance-type': type.name,
@@ -113,16 +113,16 @@ export const INSTANCE_OPERATIONS = {
     const { ClientToken: token, MinCount: least, MaxCount: most } = input;
     const known = region.instances.all().find(({ request }) => token && request.ClientToken === token);
     if (known !== undefined && JSON.stringify(known.request) !== JSON.stringify(input)) {
-      throw new AwsRefusal('IdempotentParameterMismatch', 'The client token was used with other parameters');
+      throw new AwsError('IdempotentParameterMismatch', 'The client token was used with other parameters');
     }
-    if (least !== 1 || most !== 1) throw new AwsRefusal('Unsupported', 'The double launches one at a time');
+    if (least !== 1 || most !== 1) throw new AwsError('Unsupported', 'The double launches one at a time');
     const instance = known ?? launch(region, input);
     return { ReservationId: 'r-0', OwnerId: region.options.account, Instances: [describe(instance)] };
   },
   DescribeInstances(region: Region, input: DescribeInstancesRequest) {
     const { InstanceIds: ids } = input;
     if (ids !== undefined && input.MaxResults !== undefined) {
-      throw new AwsRefusal('InvalidParameterCombination', 'InstanceIds and MaxResults are both given');
+      throw new AwsError('InvalidParameterCombination', 'InstanceIds and MaxResults are both given');
     }
     const listed = ids ? ids.map((id) => visible(region, id)) : region.instances.list();
     const found = listed.filter((instance) =>
@@ -156,7 +156,7 @@ export const INSTANCE_OPERATIONS = {
         const instance = region.instances.get(id);
         if (instance.request.DisableApiTermination === true) {
           const reason = `The instance '${id}' may not be terminated. Modify its 'disableApiTermination' instance attribute and try again.`;
-          throw new AwsRefusal('OperationNotPermitted', reason);
+          throw new AwsError('OperationNotPermitted', reason);
         }
         const previous = instance.state;
         void terminate(instance);
@@ -247,33 +247,33 @@ function sha256(bytes: Buffer): string {
 function launch(region: Region, input: RunInstancesRequest): InstanceState {
   const image = region.images.get(input.ImageId);
   if (image.state !== 'available') {
-    throw new AwsRefusal('InvalidAMIID.Unavailable', `The AMI ${image.id} is not available`);
+    throw new AwsError('InvalidAMIID.Unavailable', `The AMI ${image.id} is not available`);
   }
   const type = region.options.instanceTypes.find(({ name }) => name === input.InstanceType);
   if (type === undefined) {
-    throw new AwsRefusal('InvalidParameterValue', `Invalid value '${input.InstanceType}' for InstanceType.`);
+    throw new AwsError('InvalidParameterValue', `Invalid value '${input.InstanceType}' for InstanceType.`);
   }
   if (type.architecture !== image.architecture) {
     const reason = `The architecture '${type.architecture}' of the specified instance type does not match the architecture '${image.architecture}' of the specified AMI.`;
-    throw new AwsRefusal('InvalidParameterValue', reason);
+    throw new AwsError('InvalidParameterValue', reason);
   }
   const pair = region.keyPairs.all().find(({ name }) => name === input.KeyName);
   const isKnown = pair !== undefined && pair.hiddenLists-- <= 0; // not at once everywhere
   if (input.KeyName !== undefined && !isKnown) {
-    throw new AwsRefusal('InvalidKeyPair.NotFound', `The key pair '${input.KeyName}' does not exist`);
+    throw new AwsError('InvalidKeyPair.NotFound', `The key pair '${input.KeyName}' does not exist`);
   }
   if (image.platform !== undefined && pair !== undefined && !pair.publicKey.startsWith('ssh-rsa ')) {
-    throw new AwsRefusal(
+    throw new AwsError(
       'InvalidParameterCombination',
       'ED25519 key pairs are not supported with Windows AMIs.',
     );
   }
   if (input.NetworkInterfaces && (input.SubnetId ?? input.SecurityGroupIds)) {
     const reason = 'Network interfaces and an instance-level subnet or security groups may not be specified';
-    throw new AwsRefusal('InvalidParameterCombination', reason);
+    throw new AwsError('InvalidParameterCombination', reason);
   }
   const tags = tagsFor('instance', input.TagSpecifications, ['instance', 'volume', 'network-interface']);
-  if (tags.length > MANY_TAGS) throw new AwsRefusal('TagLimitExceeded', 'An instance has at most 50 tags');
+  if (tags.length > MANY_TAGS) throw new AwsError('TagLimitExceeded', 'An instance has at most 50 tags');
   const instance = region.instances.add({
     request: input,
     address: ['127', ...randomBytes(3).map((byte) => 1 + (byte % 250))].join('.'),
@@ -287,11 +287,11 @@ function launch(region: Region, input: RunInstancesRequest): InstanceState {
 }
 
 async function boot(region: Region, instance: InstanceState, disk: Disk, publicKey: string): Promise<void> {
-  const { launchFault } = region;
-  if (launchFault !== undefined) {
+  const { launchError } = region;
+  if (launchError !== undefined) {
     await Promise.resolve();
     instance.state = 'terminated';
-    instance.stateReason = { Code: 'Server.InternalError', Message: launchFault };
+    instance.stateReason = { Code: 'Server.InternalError', Message: launchError };
     return;
   }
   const onPowerOff = (): void => void powerOff(instance);
@@ -324,7 +324,7 @@ export async function terminate(instance: InstanceState): Promise<void> {
 function visible(region: Region, id: string): InstanceState {
   const instance = region.instances.get(id);
   if (instance.hiddenLists-- <= 0) return instance;
-  throw new AwsRefusal('InvalidInstanceID.NotFound', `The instance ID '${id}' does not exist`);
+  throw new AwsError('InvalidInstanceID.NotFound', `The instance ID '${id}' does not exist`);
 }
 
 /** Codes of states, as AWS numbers them. */
@@ -348,7 +348,7 @@ function change(instance: InstanceState, previous: InstanceStateName): object {
 
 function refuseState({ id, state }: InstanceState): never {
   const reason = `The instance '${id}' is not in a state from which it can do this: ${state}`;
-  throw new AwsRefusal('IncorrectInstanceState', reason);
+  throw new AwsError('IncorrectInstanceState', reason);
 }
 
 function describe(instance: InstanceState): Instance {

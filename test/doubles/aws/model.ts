@@ -2,7 +2,7 @@ import type { NormalizedSchema } from '@smithy/core/schema';
 import type { StaticOperationSchema } from '@smithy/types';
 
 /** A refusal as AWS reports it. */
-export class AwsRefusal extends Error {
+export class AwsError extends Error {
   readonly code: string;
   readonly status: number;
 
@@ -33,7 +33,7 @@ interface QueryNode {
 /**
  * Reads the input of an operation from the form of EC2's query protocol.
  *
- * @throws AwsRefusal for a parameter that the model does not have, a missing one, or one of a wrong type
+ * @throws AwsError for a parameter that the model does not have, a missing one, or one of a wrong type
  */
 export function readQuery(schema: NormalizedSchema, form: URLSearchParams): Record<string, unknown> {
   const root: QueryNode = { children: new Map() };
@@ -56,14 +56,14 @@ function readNode(schema: NormalizedSchema, node: QueryNode, path: string): unkn
     const member = schema.getValueSchema();
     const positions = [...node.children.keys()].map(Number).toSorted((one, other) => one - other);
     if (positions.some((position, index) => position !== index + 1)) {
-      throw new AwsRefusal('InvalidParameterValue', `the members of ${path} are not numbered from 1`);
+      throw new AwsError('InvalidParameterValue', `the members of ${path} are not numbered from 1`);
     }
     return positions.map((position) =>
       readNode(member, node.children.get(String(position)) ?? { children: new Map() }, `${path}.${position}`),
     );
   }
   if (node.value === undefined || node.children.size > 0) {
-    throw new AwsRefusal('InvalidParameterValue', `the parameter ${path} is not a single value`);
+    throw new AwsError('InvalidParameterValue', `the parameter ${path} is not a single value`);
   }
   return readScalar(schema, node.value, path);
 }
@@ -80,7 +80,7 @@ function readStructure(schema: NormalizedSchema, node: QueryNode, path: string):
   for (const [key, child] of node.children) {
     const known = members.get(key);
     if (known === undefined) {
-      throw new AwsRefusal('UnknownParameter', `The parameter ${path}${path && '.'}${key} is not recognized`);
+      throw new AwsError('UnknownParameter', `The parameter ${path}${path && '.'}${key} is not recognized`);
     }
     result[known.name] = readNode(known.member, child, `${path}${path && '.'}${key}`);
   }
@@ -93,14 +93,13 @@ function checkRequired(schema: NormalizedSchema, value: Record<string, unknown>,
   for (const [name] of required) {
     if (value[name] !== undefined) continue;
     const parameter = `${path}${path && '.'}${name}`;
-    throw new AwsRefusal('MissingParameter', `The request must contain the parameter ${parameter}`);
+    throw new AwsError('MissingParameter', `The request must contain the parameter ${parameter}`);
   }
 }
 
-/** @throws AwsRefusal for another type */
+/** @throws AwsError for another type */
 function readScalar(schema: NormalizedSchema, text: string, path: string): unknown {
-  const wrong = (): AwsRefusal =>
-    new AwsRefusal('InvalidParameterValue', `Invalid value '${text}' for ${path}`);
+  const wrong = (): AwsError => new AwsError('InvalidParameterValue', `Invalid value '${text}' for ${path}`);
   if (schema.isBooleanSchema()) {
     if (text !== 'true' && text !== 'false') throw wrong();
     return text === 'true';
@@ -128,7 +127,7 @@ export function readJson(
   const result: Record<string, unknown> = {};
   for (const [name, value] of [...Object.entries(object), ...Object.entries(others)]) {
     const member = [...schema.structIterator()].find(([known]) => known === name)?.[1];
-    if (member === undefined) throw new AwsRefusal('ValidationException', `unknown member ${name}`);
+    if (member === undefined) throw new AwsError('ValidationException', `unknown member ${name}`);
     result[name] =
       typeof value === 'string' && !member.isStringSchema() ? readScalar(member, value, name) : value;
     const isRight =
@@ -137,7 +136,7 @@ export function readJson(
       (member.isNumericSchema() && typeof result[name] === 'number') ||
       (member.isBooleanSchema() && typeof result[name] === 'boolean') ||
       (member.isListSchema() && Array.isArray(result[name]));
-    if (!isRight) throw new AwsRefusal('ValidationException', `the member ${name} has a wrong type`);
+    if (!isRight) throw new AwsError('ValidationException', `the member ${name} has a wrong type`);
   }
   checkRequired(schema, result, '');
   return result;

@@ -10,7 +10,7 @@ import {
   Resources,
   type SnapshotState,
 } from './cloud-state.ts';
-import { AwsRefusal } from './model.ts';
+import { AwsError } from './model.ts';
 
 /** How the double behaves. */
 export interface AwsDoubleOptions {
@@ -43,7 +43,7 @@ export class Region {
   readonly instances: Resources<InstanceState>;
   readonly keyPairs: Resources<KeyPairState>;
   /** Why each new instance fails. Default: it does not. */
-  launchFault: string | undefined;
+  launchError: string | undefined;
   /** Port of the machines. */
   readonly port: () => number;
   /** Bytes of blocks that were put. */
@@ -90,7 +90,7 @@ export class Region {
       this.keyPairs.find(id);
     if (found !== undefined) return found;
     const kind = id.startsWith('ami-') ? 'InvalidAMIID.NotFound' : 'InvalidSnapshot.NotFound';
-    throw new AwsRefusal(kind, `The ID '${id}' does not exist`);
+    throw new AwsError(kind, `The ID '${id}' does not exist`);
   }
 
   /** Lets an import go on: after some descriptions it has ended. */

@@ -13,7 +13,7 @@ import type {
   Snapshot,
 } from '@aws-sdk/client-ec2';
 import { passes, type SnapshotState } from './cloud-state.ts';
-import { AwsRefusal } from './model.ts';
+import { AwsError } from './model.ts';
 import type { Region } from './region.ts';
 
 /** Bytes of a block of EBS. */
@@ -32,11 +32,7 @@ export const EBS_OPERATIONS = {
     if (input.Tags && input.Tags.length > 50) invalid('a snapshot has at most 50 tags');
     const known = region.snapshots.all().find((one) => clientToken && one.clientToken === clientToken);
     if (known !== undefined && (known.volumeSize !== volumeSize || known.parent !== parent)) {
-      throw new AwsRefusal(
-        'ConflictException',
-        'the client token was used with other request parameters',
-        409,
-      );
+      throw new AwsError('ConflictException', 'the client token was used with other request parameters', 409);
     }
     const base = parent === undefined ? undefined : (region.snapshots.find(parent) ?? notFound(parent));
     if (base !== undefined && (base.state !== 'completed' || base.volumeSize > volumeSize)) {
@@ -155,7 +151,7 @@ export const SNAPSHOT_OPERATIONS = {
     const user = region.images.all().find((image) => image.snapshots.includes(snapshot.id));
     if (user !== undefined) {
       const reason = `The snapshot ${snapshot.id} is currently in use by ${user.id}`;
-      throw new AwsRefusal('InvalidSnapshot.InUse', reason);
+      throw new AwsError('InvalidSnapshot.InUse', reason);
     }
     region.snapshots.delete(snapshot.id);
     return {};
@@ -194,9 +190,9 @@ function openSnapshot(region: Region, id = ''): SnapshotState {
 }
 
 function invalid(message: string): never {
-  throw new AwsRefusal('ValidationException', message);
+  throw new AwsError('ValidationException', message);
 }
 
 function notFound(id: string): never {
-  throw new AwsRefusal('ResourceNotFoundException', `The snapshot '${id}' does not exist`, 404);
+  throw new AwsError('ResourceNotFoundException', `The snapshot '${id}' does not exist`, 404);
 }

@@ -1,4 +1,4 @@
-import { type ArmModels, ArmRefusal, type Json, type ModelName } from './arm-model.ts';
+import { ArmError, type ArmModels, type Json, type ModelName } from './arm-model.ts';
 import { type ArmResource, type Operation, Operations, Resources } from './arm-state.ts';
 import type { DiskStore } from './disk-store.ts';
 
@@ -40,14 +40,14 @@ export interface ArmCall {
 }
 
 /** What a call leads to. */
-export interface ArmAnswer {
+export interface ArmResponse {
   readonly status: number;
   readonly body?: unknown;
   /** That continues after the response. */
   readonly operation?: Operation;
 }
 
-export type ArmHandler = (cloud: ArmCloud, call: ArmCall) => ArmAnswer | Promise<ArmAnswer>;
+export type ArmHandler = (cloud: ArmCloud, call: ArmCall) => ArmResponse | Promise<ArmResponse>;
 
 /** The resources of one subscription. */
 export class ArmCloud {
@@ -79,7 +79,7 @@ export class ArmCloud {
       given === ''
         ? 'The location property is required for this definition.'
         : `The provided location '${given}' is not available for resource type.`;
-    throw new ArmRefusal(given === '' ? 'LocationRequired' : 'LocationNotAvailableForResourceType', reason);
+    throw new ArmError(given === '' ? 'LocationRequired' : 'LocationNotAvailableForResourceType', reason);
   }
 
   /**
@@ -87,7 +87,7 @@ export class ArmCloud {
    *
    * @param finish last step, which may refuse
    */
-  create(resource: StoredResource, finish: () => unknown = () => {}): ArmAnswer {
+  create(resource: StoredResource, finish: () => unknown = () => {}): ArmResponse {
     const { properties } = this.resources.put(resource);
     properties.provisioningState = 'Creating';
     const operation = this.operations.start(resource.id, async () => {
@@ -103,7 +103,7 @@ export class ArmCloud {
   }
 
   /** Deletes a resource, and its content if nothing else has it. */
-  delete(id: string): ArmAnswer {
+  delete(id: string): ArmResponse {
     const resource = this.resources.find(id);
     if (resource === undefined) return { status: 204 };
     const operation = this.operations.start(id, async () => {

@@ -31,14 +31,14 @@ async function start(
   const { token } = double.issueToken();
   const scope = `/subscriptions/${double.subscription}/resourceGroups/images/providers/Microsoft.Compute`;
   const request: Request = async (method, path, body, version = '2026-03-02') => {
-    const answer = await fetch(`${double.endpoint}${scope}/${path}?api-version=${version}`, {
+    const response = await fetch(`${double.endpoint}${scope}/${path}?api-version=${version}`, {
       method,
       headers: { authorization: `Bearer ${token}` },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
-    const text = await answer.text();
+    const text = await response.text();
     const json = (text === '' ? {} : JSON.parse(text)) as Record<string, unknown>;
-    return { status: answer.status, code: (json.error as { code?: string } | undefined)?.code, body: json };
+    return { status: response.status, code: (json.error as { code?: string } | undefined)?.code, body: json };
   };
   return { double, request };
 }
@@ -72,8 +72,8 @@ test('a request without a valid token is rejected by the Azure double', async (t
   const double = await startDouble(t, { tokenLifetime: -1 });
   const url = `${double.endpoint}/subscriptions/x?api-version=1`;
   for (const token of ['none', double.issueToken().token]) {
-    const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
-    assert.equal(answer.status, 401);
+    const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
+    assert.equal(response.status, 401);
   }
 });
 
@@ -131,12 +131,12 @@ test('a disk in the Azure double accepts pages between the grant and the end of 
 
 async function locationOf(double: ArmDouble, path: string, body?: unknown): Promise<string> {
   const scope = `/subscriptions/${double.subscription}/resourceGroups/images/providers/Microsoft.Compute`;
-  const answer = await fetch(`${double.endpoint}${scope}/${path}?api-version=2026-03-02`, {
+  const response = await fetch(`${double.endpoint}${scope}/${path}?api-version=2026-03-02`, {
     method: 'POST',
     ...tokenOf(double),
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
-  return answer.headers.get('location') ?? '';
+  return response.headers.get('location') ?? '';
 }
 
 function tokenOf(double: ArmDouble): { headers: Record<string, string> } {

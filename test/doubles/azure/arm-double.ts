@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, type ServerResponse, request as send } from 'node:http';
 import { LoopbackServer, LostResponse, type Reply, type Request } from '../loopback-server.ts';
-import { type ArmAnswer, ArmCloud, type ArmDoubleOptions, type ArmHandler, visible } from './arm-cloud.ts';
-import { ArmModels, ArmRefusal } from './arm-model.ts';
+import { ArmCloud, type ArmDoubleOptions, type ArmHandler, type ArmResponse, visible } from './arm-cloud.ts';
+import { ArmError, ArmModels } from './arm-model.ts';
 import { DISK, DISK_OPERATIONS } from './disk-operations.ts';
 import { type BlobAccount, DiskStore } from './disk-store.ts';
 import {
@@ -24,9 +24,7 @@ export interface ArmRequest {
  * Responds to a request in place of the double. Undefined: the double responds. `lost`: the double carries the request
  * out, but the response does not arrive. `later`: the operation that it starts fails with the refusal.
  */
-export type ArmFault = (
-  request: ArmRequest,
-) => ArmRefusal | { readonly later: ArmRefusal } | 'lost' | undefined;
+export type ArmFault = (request: ArmRequest) => ArmError | { readonly later: ArmError } | 'lost' | undefined;
 
 const DEFAULTS: ArmDoubleOptions = {
   subscription: '00000000-0000-0000-0000-000000000001',
@@ -143,11 +141,11 @@ export class ArmDouble extends LoopbackServer {
 
   protected override async respond(request: Request): Promise<Reply> {
     try {
-      const { status, body, operation } = await this.#answer(request);
+      const { status, body, operation } = await this.#respond(request);
       const headers = { 'x-ms-request-id': randomUUID(), ...(operation && this.#locations(operation.id)) };
       return { status, body, headers };
     } catch (error) {
-      if (!(error instanceof ArmRefusal)) throw error;
+      if (!(error instanceof ArmError)) throw error;
       const { code, message, status, headers } = error;
       const all = { 'x-ms-request-id': randomUUID(), ...headers };
       return { status, body: { error: { code, message } }, headers: all };
@@ -162,7 +160,7 @@ export class ArmDouble extends LoopbackServer {
     };
   }
 
-  async #answer(request: Request): Promise<ArmAnswer> {
+  async #respond(request: Request): Promise<ArmResponse> {
     const { method, url, body: bytes } = request;
     const body: unknown = bytes.length === 0 ? undefined : JSON.parse(bytes.toString());
     const path = url.pathname.replace(/\/$/, '');
@@ -171,11 +169,11 @@ export class ArmDouble extends LoopbackServer {
     const parts = path.split('/').slice(1).map(decodeURIComponent);
     const version = url.searchParams.get('api-version');
     if (version === null) {
-      throw new ArmRefusal('MissingApiVersionParameter', 'The api-version query parameter is required.');
+      throw new ArmError('MissingApiVersionParameter', 'The api-version query parameter is required.');
     }
     if (parts[1] !== this.subscription) {
       const reason = `The subscription '${parts[1]}' could not be found.`;
-      throw new ArmRefusal('SubscriptionNotFound', reason, 404);
+      throw new ArmError('SubscriptionNotFound', reason, 404);
     }
     const operation = /\/(?<kind>operations|operationResults)\/(?<id>[^/]+)$/.exec(path)?.groups;
     if (operation !== undefined) {
@@ -184,7 +182,7 @@ export class ArmDouble extends LoopbackServer {
     }
     const [, group] = /\/resourceGroups\/([^/]+)/i.exec(path) ?? [];
     if (group !== undefined && !this.#options.resourceGroups.includes(group.toLowerCase())) {
-      throw new ArmRefusal('ResourceGroupNotFound', `Resource group '${group}' could not be found.`, 404);
+      throw new ArmError('ResourceGroupNotFound', `Resource group '${group}' could not be found.`, 404);
     }
     if (/\/usages$/i.test(path)) return this.#usages(path);
     if (/\/Microsoft\.Authorization\/permissions$/i.test(path)) {
@@ -194,7 +192,13 @@ export class ArmDouble extends LoopbackServer {
     return await this.#compute(method, `/${parts.join('/')}`, version, url, body);
   }
 
-  async #compute(method: string, path: string, version: string, url: URL, body: unknown): Promise<ArmAnswer> {
+  async #compute(
+    method: string,
+    path: string,
+    version: string,
+    url: URL,
+    body: unknown,
+  ): Promise<ArmResponse> {
     const [, action] = /\/(beginGetAccess|endGetAccess)$/.exec(path) ?? [];
     const id = action === undefined ? path : path.slice(0, -action.length - 1);
     const at = id.lastIndexOf('/');
@@ -202,15 +206,15 @@ export class ArmDouble extends LoopbackServer {
     const list = COLLECTIONS.find(({ pattern }) => pattern.test(id));
     const collection = list ?? COLLECTIONS.find(({ pattern }) => pattern.test(parent));
     if (collection === undefined)
-      throw new ArmRefusal('InvalidResourceType', `no resource type has ${path}`, 404);
+      throw new ArmError('InvalidResourceType', `no resource type has ${path}`, 404);
     if (collection.version !== version) {
       const reason = `No registered resource provider found for API version '${version}'.`;
-      throw new ArmRefusal('NoRegisteredProviderFound', reason);
+      throw new ArmError('NoRegisteredProviderFound', reason);
     }
     const fault = this.#note(`${method} ${collection.name}${action === undefined ? '' : `/${action}`}`, path);
     if (list !== undefined && method === 'GET') return this.#list(id, url);
     const handler = collection.operations[action === undefined ? method : `${method} ${action}`];
-    if (handler === undefined) throw new ArmRefusal('MethodNotAllowed', `${method} is not allowed`, 405);
+    if (handler === undefined) throw new ArmError('MethodNotAllowed', `${method} is not allowed`, 405);
     const answer = await handler(this.cloud, { method, id, name, body });
     if (fault === 'lost') throw new LostResponse();
     if (fault === undefined || answer.operation === undefined) return answer;
@@ -223,15 +227,15 @@ export class ArmDouble extends LoopbackServer {
     return answer;
   }
 
-  /** Records a request. @throws ArmRefusal of the fault */
-  #note(name: string, path: string): 'lost' | { readonly later: ArmRefusal } | undefined {
+  /** Records a request. @throws ArmError of the fault */
+  #note(name: string, path: string): 'lost' | { readonly later: ArmError } | undefined {
     this.requests.push({ name, path });
     const fault = this.fault({ name, path });
-    if (fault instanceof ArmRefusal) throw fault;
+    if (fault instanceof ArmError) throw fault;
     return fault;
   }
 
-  #list(id: string, url: URL): ArmAnswer {
+  #list(id: string, url: URL): ArmResponse {
     const all = this.cloud.resources.list(id).map(visible);
     const start = Number(url.searchParams.get('$skiptoken') ?? 0);
     const end = start + this.#options.pageSize;
@@ -243,7 +247,7 @@ export class ArmDouble extends LoopbackServer {
     };
   }
 
-  async #operation(id: string, isStatus: boolean): Promise<ArmAnswer> {
+  async #operation(id: string, isStatus: boolean): Promise<ArmResponse> {
     const operation = await this.cloud.operations.ask(id);
     const { status, error, result } = operation;
     if (isStatus) return { status: 200, body: { status, ...(error && { error }) } };
@@ -251,7 +255,7 @@ export class ArmDouble extends LoopbackServer {
     return error === undefined ? { status: 200, body: result ?? {} } : { status: 400, body: { error } };
   }
 
-  #usages(path: string): ArmAnswer {
+  #usages(path: string): ArmResponse {
     this.#note('GET usages', path);
     const location = /\/locations\/([^/]+)\//i.exec(path)?.[1];
     const count = this.ofType(DISK).length;
@@ -265,9 +269,9 @@ export class ArmDouble extends LoopbackServer {
     };
   }
 
-  #token({ headers, url }: Request): ArmAnswer {
+  #token({ headers, url }: Request): ArmResponse {
     this.#note('GET token', url.pathname);
-    if (headers['x-identity-header'] !== 'double') throw new ArmRefusal('Unauthorized', 'wrong header', 401);
+    if (headers['x-identity-header'] !== 'double') throw new ArmError('Unauthorized', 'wrong header', 401);
     const { token, expiresOnTimestamp } = this.issueToken();
     return {
       status: 200,
@@ -291,7 +295,7 @@ export class ArmDouble extends LoopbackServer {
             'ExpiredAuthenticationToken',
             'The access token expiry UTC time is earlier than the current time.',
           ];
-    throw new ArmRefusal(code, reason, 401);
+    throw new ArmError(code, reason, 401);
   }
 
   /** Passes a request for pages on to Azurite. */
@@ -300,7 +304,7 @@ export class ArmDouble extends LoopbackServer {
     const entry = { name: `${request.method} pages`, path: pathname };
     this.requests.push(entry);
     const fault = this.fault(entry);
-    if (fault instanceof ArmRefusal) {
+    if (fault instanceof ArmError) {
       request.resume();
       const body = `<?xml version="1.0"?><Error><Code>${fault.code}</Code><Message>${fault.message}</Message></Error>`;
       const headers = { 'content-type': 'application/xml', 'x-ms-error-code': fault.code, ...fault.headers };

@@ -1,5 +1,5 @@
 /** A refusal as Azure Resource Manager reports it. */
-export class ArmRefusal extends Error {
+export class ArmError extends Error {
   readonly code: string;
   readonly status: number;
   /** Of the response. */
@@ -61,11 +61,11 @@ export class ArmModels {
     return new ArmModels(models);
   }
 
-  /** @throws ArmRefusal for a member that the model does not have */
+  /** @throws ArmError for a member that the model does not have */
   check(name: ModelName, body: unknown): Json {
     const model = this.#models.get(name);
     if (!isObject(body) || model === undefined) {
-      throw new ArmRefusal('InvalidRequestContent', 'The request content was invalid: it is not an object.');
+      throw new ArmError('InvalidRequestContent', 'The request content was invalid: it is not an object.');
     }
     const known: unknown = JSON.parse(JSON.stringify(model.write(model.read(structuredClone(body)))));
     checkMembers(body, known, '');
@@ -86,7 +86,7 @@ function checkMembers(value: unknown, known: unknown, path: string): void {
     const there = isObject(known) && Object.hasOwn(known, name);
     if (!there) {
       const reason = `Could not find member '${name}' on object at '${path.slice(1)}'.`;
-      throw new ArmRefusal('InvalidRequestContent', reason);
+      throw new ArmError('InvalidRequestContent', reason);
     }
     checkMembers(member, known[name], `${path}.${name}`);
   }
@@ -96,7 +96,7 @@ export function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The object at a path of names. @throws ArmRefusal if it is absent or something else */
+/** The object at a path of names. @throws ArmError if it is absent or something else */
 export function objectAt(value: Json, ...path: string[]): Json {
   let found: unknown = value;
   for (const name of path) found = isObject(found) ? found[name] : undefined;
@@ -104,17 +104,17 @@ export function objectAt(value: Json, ...path: string[]): Json {
   throw missing(path.join('.'));
 }
 
-/** The text at a member. @throws ArmRefusal if it is absent, something else, or none of `values` */
+/** The text at a member. @throws ArmError if it is absent, something else, or none of `values` */
 export function textAt(value: Json, name: string, values?: Readonly<Record<string, string>>): string {
   const text = value[name];
   if (typeof text !== 'string' || text === '') throw missing(name);
   if (values === undefined || Object.values(values).includes(text)) return text;
   const allowed = Object.values(values).join(', ');
-  throw new ArmRefusal('InvalidParameter', `The value '${text}' of '${name}' is none of: ${allowed}.`);
+  throw new ArmError('InvalidParameter', `The value '${text}' of '${name}' is none of: ${allowed}.`);
 }
 
-function missing(name: string): ArmRefusal {
-  return new ArmRefusal('InvalidParameter', `Required parameter '${name}' is missing (null).`);
+function missing(name: string): ArmError {
+  return new ArmError('InvalidParameter', `Required parameter '${name}' is missing (null).`);
 }
 
 /** Most tags of a resource. */
@@ -123,15 +123,15 @@ const MAX_TAGS = 50;
 /** Reads and checks the tags of a resource. */
 export function tagsOf(body: Json): Record<string, string> {
   const tags = Object.entries(isObject(body.tags) ? body.tags : {});
-  if (tags.length > MAX_TAGS) throw new ArmRefusal('TooManyTags', `The resource has ${tags.length} tags.`);
+  if (tags.length > MAX_TAGS) throw new ArmError('TooManyTags', `The resource has ${tags.length} tags.`);
   const names = new Set<string>();
   for (const [name, value] of tags) {
     if (name.length > 512 || /[<>%&\\?/]/.test(name) || names.has(name.toLowerCase())) {
-      throw new ArmRefusal('InvalidTagName', `The tag name '${name}' is invalid.`);
+      throw new ArmError('InvalidTagName', `The tag name '${name}' is invalid.`);
     }
     names.add(name.toLowerCase());
     if (typeof value !== 'string' || value.length > 256) {
-      throw new ArmRefusal('InvalidTagValue', `The value of the tag '${name}' is invalid.`);
+      throw new ArmError('InvalidTagValue', `The value of the tag '${name}' is invalid.`);
     }
   }
   return Object.fromEntries(tags) as Record<string, string>;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { ArmRefusal } from './arm-model.ts';
+import { ArmError } from './arm-model.ts';
 
 /** A resource, as it is on the wire. */
 export interface ArmResource {
@@ -45,7 +45,7 @@ export class Resources<R extends ArmResource = ArmResource> {
     return this.#entries.get(id.toLowerCase())?.resource;
   }
 
-  /** @throws ArmRefusal if it does not exist */
+  /** @throws ArmError if it does not exist */
   get(id: string): R {
     const found = this.find(id);
     if (found !== undefined) return found;
@@ -54,7 +54,7 @@ export class Resources<R extends ArmResource = ArmResource> {
       id.split('/Microsoft.Compute/')[1],
     ];
     const reason = `The Resource 'Microsoft.Compute/${name}' under resource group '${group}' was not found.`;
-    throw new ArmRefusal('ResourceNotFound', reason, 404);
+    throw new ArmError('ResourceNotFound', reason, 404);
   }
 
   delete(id: string): void {
@@ -99,7 +99,7 @@ export class Operations {
   }
 
   /**
-   * @param finish is called at the end; its result is the final response, and an ArmRefusal makes the operation fail
+   * @param finish is called at the end; its result is the final response, and an ArmError makes the operation fail
    */
   start(target: string, finish: () => unknown): Operation {
     const operation: Operation = {
@@ -113,10 +113,10 @@ export class Operations {
     return operation;
   }
 
-  /** @throws ArmRefusal if it does not exist */
+  /** @throws ArmError if it does not exist */
   async ask(id: string): Promise<Operation> {
     const operation = this.#byId.get(id);
-    if (operation === undefined) throw new ArmRefusal('OperationNotFound', `no operation ${id}`, 404);
+    if (operation === undefined) throw new ArmError('OperationNotFound', `no operation ${id}`, 404);
     await advance(operation);
     return operation;
   }
@@ -136,7 +136,7 @@ async function advance(operation: Operation): Promise<void> {
     operation.status = 'Succeeded';
   } catch (error) {
     operation.status = 'Failed';
-    const code = error instanceof ArmRefusal ? error.code : 'InternalExecutionError';
+    const code = error instanceof ArmError ? error.code : 'InternalExecutionError';
     operation.error = { code, message: error instanceof Error ? error.message : String(error) };
   }
 }

@@ -7,14 +7,14 @@ import {
   KnownHyperVGeneration,
 } from '@azure/arm-compute';
 import {
-  type ArmAnswer,
   type ArmCall,
   type ArmCloud,
   type ArmHandler,
+  type ArmResponse,
   type StoredResource,
   visible,
 } from './arm-cloud.ts';
-import { ArmRefusal, isObject, objectAt, tagsOf, textAt } from './arm-model.ts';
+import { ArmError, isObject, objectAt, tagsOf, textAt } from './arm-model.ts';
 
 /** Sizes that a disk accepts for an upload, in bytes: 20 MiB and 32 TiB, each with the footer. */
 const SIZES = { least: 20_972_032, most: 35_183_298_347_520 } as const;
@@ -38,7 +38,7 @@ export const DISK_OPERATIONS: Readonly<Record<string, ArmHandler>> = {
     const state = cloud.resources.find(id)?.properties.diskState;
     if (state === 'ActiveUpload' || state === 'ActiveSAS') {
       const reason = `Disk ${id} has an outstanding shared access signature. Call EndGetAccess before deleting it.`;
-      throw new ArmRefusal('OperationNotAllowed', reason, 409);
+      throw new ArmError('OperationNotAllowed', reason, 409);
     }
     return cloud.delete(id);
   },
@@ -46,23 +46,20 @@ export const DISK_OPERATIONS: Readonly<Record<string, ArmHandler>> = {
   'POST endGetAccess': endAccess,
 };
 
-function putDisk(cloud: ArmCloud, call: ArmCall): ArmAnswer {
+function putDisk(cloud: ArmCloud, call: ArmCall): ArmResponse {
   const { id, name } = call;
   const body = cloud.body('disk', call);
   const location = cloud.location(body);
   const tags = tagsOf(body);
-  if (!NAME.test(name)) throw new ArmRefusal('InvalidParameter', `The disk name ${name} is invalid.`);
+  if (!NAME.test(name)) throw new ArmError('InvalidParameter', `The disk name ${name} is invalid.`);
   const properties = objectAt(body, 'properties');
   const creation = objectAt(properties, 'creationData');
   const { uploadSizeBytes: size } = creation;
   if (textAt(creation, 'createOption', KnownDiskCreateOption) !== 'Upload') {
-    throw new ArmRefusal('NotSupported', 'The double only has disks for uploads.');
+    throw new ArmError('NotSupported', 'The double only has disks for uploads.');
   }
   if (typeof size !== 'number' || size < SIZES.least || size > SIZES.most || (size - 512) % MEBIBYTE !== 0) {
-    throw new ArmRefusal(
-      'InvalidParameter',
-      `The value '${String(size)}' of uploadSizeBytes is out of range.`,
-    );
+    throw new ArmError('InvalidParameter', `The value '${String(size)}' of uploadSizeBytes is out of range.`);
   }
   if (isObject(body.sku)) textAt(body.sku, 'name', KnownDiskStorageAccountTypes);
   if (properties.osType !== undefined) textAt(properties, 'osType', OS_TYPES);
@@ -76,7 +73,7 @@ function putDisk(cloud: ArmCloud, call: ArmCall): ArmAnswer {
   if (known !== undefined) {
     if (JSON.stringify(known.properties.creationData) !== JSON.stringify(creation)) {
       const reason = "Changing property 'disk.creationData' is not allowed.";
-      throw new ArmRefusal('PropertyChangeNotAllowed', reason, 409);
+      throw new ArmError('PropertyChangeNotAllowed', reason, 409);
     }
     return { status: 200, body: visible(cloud.resources.put({ ...known, tags })) };
   }
@@ -85,7 +82,7 @@ function putDisk(cloud: ArmCloud, call: ArmCall): ArmAnswer {
     .filter(({ type, location: other }) => type === DISK && other === location);
   if (disks.length >= cloud.options.diskQuota) {
     const reason = `The disk count would exceed the quota limit of ${cloud.options.diskQuota} in ${location}.`;
-    throw new ArmRefusal('OperationNotAllowed', reason, 409);
+    throw new ArmError('OperationNotAllowed', reason, 409);
   }
   return cloud.create({
     id,
@@ -107,19 +104,19 @@ function putDisk(cloud: ArmCloud, call: ArmCall): ArmAnswer {
 
 export const DISK = 'Microsoft.Compute/disks';
 
-async function beginAccess(cloud: ArmCloud, call: ArmCall): Promise<ArmAnswer> {
+async function beginAccess(cloud: ArmCloud, call: ArmCall): Promise<ArmResponse> {
   const body = cloud.body('grantAccessData', call);
   const seconds = body.durationInSeconds;
   const access = textAt(body, 'access', KnownAccessLevel);
   if (typeof seconds !== 'number' || seconds < 1) {
-    throw new ArmRefusal('InvalidParameter', "The value of parameter 'durationInSeconds' is invalid.");
+    throw new ArmError('InvalidParameter', "The value of parameter 'durationInSeconds' is invalid.");
   }
   const disk = cloud.resources.get(call.id);
   const { properties } = disk;
   const states = access === 'Write' ? ['ReadyToUpload', 'ActiveUpload'] : ['Unattached', 'ActiveSAS'];
   if (!states.includes(String(properties.diskState)) || properties.provisioningState !== 'Succeeded') {
     const reason = `Access cannot be granted to disk ${call.name} in the state ${String(properties.diskState)}.`;
-    throw new ArmRefusal('OperationNotAllowed', reason, 409);
+    throw new ArmError('OperationNotAllowed', reason, 409);
   }
   const operation = cloud.operations.start(`${call.id}/access`, async () => {
     const size = objectAt(properties, 'creationData').uploadSizeBytes as number;
@@ -131,7 +128,7 @@ async function beginAccess(cloud: ArmCloud, call: ArmCall): Promise<ArmAnswer> {
   return { status: 202, operation };
 }
 
-function endAccess(cloud: ArmCloud, { id }: ArmCall): ArmAnswer {
+function endAccess(cloud: ArmCloud, { id }: ArmCall): ArmResponse {
   const { content, properties } = cloud.resources.get(id);
   const operation = cloud.operations.start(`${id}/access`, async () => {
     if (content !== undefined) await cloud.pages.revoke(content);
@@ -144,21 +141,21 @@ function endAccess(cloud: ArmCloud, { id }: ArmCall): ArmAnswer {
  * A disk that an image can be made of.
  *
  * @param id from the request
- * @throws ArmRefusal if it does not exist, or still takes pages
+ * @throws ArmError if it does not exist, or still takes pages
  */
 export function sourceDisk(cloud: ArmCloud, id: unknown): StoredResource {
   const disk = cloud.resources.get(typeof id === 'string' ? id : '');
   if (disk.type !== DISK || disk.properties.diskState !== 'Unattached') {
     const reason = `Disk ${disk.name} cannot be the source of an image in the state ${String(disk.properties.diskState)}.`;
-    throw new ArmRefusal('OperationNotAllowed', reason, 409);
+    throw new ArmError('OperationNotAllowed', reason, 409);
   }
   return disk;
 }
 
-/** @throws ArmRefusal if the disk is gone, or does not end with the footer of a VHD */
+/** @throws ArmError if the disk is gone, or does not end with the footer of a VHD */
 export async function checkContent(cloud: ArmCloud, { id, content, name }: StoredResource): Promise<void> {
   cloud.resources.get(id);
   if (content !== undefined && (await cloud.pages.isVhd(content))) return;
   const reason = `The specified cookie value in VHD footer indicates that disk '${name}' is not a supported VHD.`;
-  throw new ArmRefusal('InvalidVhd', reason);
+  throw new ArmError('InvalidVhd', reason);
 }

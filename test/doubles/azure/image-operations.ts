@@ -1,6 +1,6 @@
 import { KnownArchitecture, KnownHyperVGeneration, KnownStorageAccountType } from '@azure/arm-compute';
-import { type ArmAnswer, type ArmCall, type ArmCloud, type ArmHandler, visible } from './arm-cloud.ts';
-import { ArmRefusal, isObject, type Json, objectAt, tagsOf, textAt } from './arm-model.ts';
+import { type ArmCall, type ArmCloud, type ArmHandler, type ArmResponse, visible } from './arm-cloud.ts';
+import { ArmError, isObject, type Json, objectAt, tagsOf, textAt } from './arm-model.ts';
 import { checkContent, NAME, OS_TYPES, sourceDisk } from './disk-operations.ts';
 
 const OS_STATES = { generalized: 'Generalized', specialized: 'Specialized' } as const;
@@ -17,12 +17,12 @@ export const IMAGE_OPERATIONS: Readonly<Record<string, ArmHandler>> = {
   DELETE: (cloud, { id }) => cloud.delete(id),
 };
 
-function putImage(cloud: ArmCloud, call: ArmCall): ArmAnswer {
+function putImage(cloud: ArmCloud, call: ArmCall): ArmResponse {
   const { id, name } = call;
   const body = cloud.body('image', call);
   const location = cloud.location(body);
   const tags = tagsOf(body);
-  if (!NAME.test(name)) throw new ArmRefusal('InvalidParameter', `The image name ${name} is invalid.`);
+  if (!NAME.test(name)) throw new ArmError('InvalidParameter', `The image name ${name} is invalid.`);
   const properties = objectAt(body, 'properties');
   const os = objectAt(properties, 'storageProfile', 'osDisk');
   textAt(os, 'osType', OS_TYPES);
@@ -34,13 +34,10 @@ function putImage(cloud: ArmCloud, call: ArmCall): ArmAnswer {
   const disk = sourceDisk(cloud, source);
   const { supportedCapabilities: capabilities } = disk.properties;
   if (isObject(capabilities) && capabilities.architecture === 'Arm64') {
-    throw new ArmRefusal('InvalidParameter', 'Managed images do not support the architecture Arm64.');
+    throw new ArmError('InvalidParameter', 'Managed images do not support the architecture Arm64.');
   }
   if (disk.location !== location) {
-    throw new ArmRefusal(
-      'InvalidParameter',
-      `The disk is in ${disk.location}, and the image in ${location}.`,
-    );
+    throw new ArmError('InvalidParameter', `The disk is in ${disk.location}, and the image in ${location}.`);
   }
   const type = 'Microsoft.Compute/images';
   return cloud.create(
@@ -55,7 +52,7 @@ function refuseOtherSource(cloud: ArmCloud, id: string, source: unknown, path: r
   if (known === undefined || known.properties.provisioningState === 'Failed') return;
   if (objectAt(known.properties, ...path).id === source) return;
   const reason = `Changing property '${path.join('.')}.id' is not allowed.`;
-  throw new ArmRefusal('PropertyChangeNotAllowed', reason, 409);
+  throw new ArmError('PropertyChangeNotAllowed', reason, 409);
 }
 
 /** Requests for galleries, which exist before. */
@@ -69,7 +66,7 @@ export const DEFINITION_OPERATIONS: Readonly<Record<string, ArmHandler>> = {
     const body = cloud.body('galleryImage', call);
     const location = cloud.location(body);
     if (!/^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,78}[A-Za-z0-9])?$/.test(name)) {
-      throw new ArmRefusal('InvalidParameter', `The name ${name} of the image definition is invalid.`);
+      throw new ArmError('InvalidParameter', `The name ${name} of the image definition is invalid.`);
     }
     cloud.resources.get(id.split('/').slice(0, -2).join('/'));
     const properties = objectAt(body, 'properties');
@@ -91,14 +88,14 @@ export const VERSION_OPERATIONS: Readonly<Record<string, ArmHandler>> = {
   DELETE: (cloud, { id }) => cloud.delete(id),
 };
 
-function putVersion(cloud: ArmCloud, call: ArmCall): ArmAnswer {
+function putVersion(cloud: ArmCloud, call: ArmCall): ArmResponse {
   const { id, name } = call;
   const body = cloud.body('galleryImageVersion', call);
   const location = cloud.location(body);
   const tags = tagsOf(body);
   const numbers = name.split('.').map(Number);
   if (!/^\d+\.\d+\.\d+$/.test(name) || numbers.some((number) => number > 2_147_483_647)) {
-    throw new ArmRefusal(
+    throw new ArmError(
       'InvalidParameter',
       `The version ${name} is not Major.Minor.Patch of 32-bit integers.`,
     );

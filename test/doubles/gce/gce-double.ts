@@ -1,6 +1,6 @@
 import { CRC32C } from '@google-cloud/storage';
 import { LoopbackServer, type Outcome, type Request } from '../loopback-server.ts';
-import { GoogleRefusal, invalid, readRequest, routesOf } from './model.ts';
+import { GoogleError, invalid, readRequest, routesOf } from './model.ts';
 import { type OperationFailure, Operations } from './operations.ts';
 import { StorageDouble } from './storage-double.ts';
 import { TokenDouble } from './token-double.ts';
@@ -34,7 +34,7 @@ export interface GceRequest {
  * Responds to a request in place of the double. Undefined: the double responds. `lost`: the double carries the request
  * out, but the response does not arrive. `silent`: the connection stays open, too.
  */
-export type GceFault = (request: GceRequest) => GoogleRefusal | 'lost' | 'silent' | undefined;
+export type GceFault = (request: GceRequest) => GoogleError | 'lost' | 'silent' | undefined;
 
 const DEFAULTS: GceDoubleOptions = { project: 'ci-project', pendingReads: 0 };
 
@@ -122,12 +122,12 @@ export class GceDouble extends LoopbackServer {
 
   protected override respond({ method, url, headers, body }: Request): Outcome {
     try {
-      const token = this.tokens.answer(url.pathname, headers.authorization, body);
+      const token = this.tokens.respond(url.pathname, headers.authorization, body);
       if (token !== undefined) return token;
       // The URL of a session is its own authorization.
       const isSession = url.searchParams.has('upload_id');
       if (!isSession && !this.tokens.accepts(headers.authorization)) {
-        throw new GoogleRefusal(401, 'authError', 'Request had invalid authentication credentials.');
+        throw new GoogleError(401, 'authError', 'Request had invalid authentication credentials.');
       }
       const asked = this.#askedPermissions(method, url, body);
       if (asked !== undefined) {
@@ -138,12 +138,12 @@ export class GceDouble extends LoopbackServer {
       if (!url.pathname.startsWith('/compute/')) {
         const entry = { operation: `${method} ${url.pathname}`, input: {} };
         const fault = this.#record(entry);
-        const answered = this.storage.answer({ method, url, headers, body });
-        if (answered === undefined) throw new GoogleRefusal(404, 'notFound', 'Not Found');
+        const answered = this.storage.respond({ method, url, headers, body });
+        if (answered === undefined) throw new GoogleError(404, 'notFound', 'Not Found');
         return fault ?? answered;
       }
       const route = ROUTES.find((one) => one.verb === method && one.pattern.test(url.pathname));
-      if (route === undefined) throw new GoogleRefusal(404, 'notFound', `${method} ${url.pathname}`);
+      if (route === undefined) throw new GoogleError(404, 'notFound', `${method} ${url.pathname}`);
       const path = { ...route.pattern.exec(url.pathname)?.groups } as Record<string, string>;
       const json: unknown = body.length > 0 ? JSON.parse(body.toString()) : undefined;
       const input = readRequest(route, path, url.searchParams, json);
@@ -151,7 +151,7 @@ export class GceDouble extends LoopbackServer {
       const output = this.#compute(route.name, input);
       return fault ?? { status: 200, body: output };
     } catch (error) {
-      if (!(error instanceof GoogleRefusal)) throw error;
+      if (!(error instanceof GoogleError)) throw error;
       const { status, reason, message } = error;
       const errors = [{ message, domain: 'global', reason }];
       return { status, body: { error: { code: status, message, errors } } };
@@ -168,7 +168,7 @@ export class GceDouble extends LoopbackServer {
     const bucket = /^\/storage\/v1\/b\/([^/]+)\/iam\/testPermissions$/.exec(url.pathname)?.[1];
     if (method !== 'GET' || bucket === undefined) return undefined;
     if (this.storage.missingBuckets.has(bucket)) {
-      throw new GoogleRefusal(404, 'notFound', 'The specified bucket does not exist.');
+      throw new GoogleError(404, 'notFound', 'The specified bucket does not exist.');
     }
     return url.searchParams.getAll('permissions');
   }
@@ -176,7 +176,7 @@ export class GceDouble extends LoopbackServer {
   #record(entry: GceRequest): 'lost' | 'silent' | undefined {
     this.requests.push(entry);
     const fault = this.fault(entry);
-    if (fault instanceof GoogleRefusal) throw fault;
+    if (fault instanceof GoogleError) throw fault;
     return fault;
   }
 
@@ -213,13 +213,13 @@ export class GceDouble extends LoopbackServer {
         return this.#operations.read(String(input.operation));
       case 'Projects.Get': {
         if (this.missingPermissions.has('compute.projects.get')) {
-          throw new GoogleRefusal(403, 'forbidden', "Required 'compute.projects.get' permission");
+          throw new GoogleError(403, 'forbidden', "Required 'compute.projects.get' permission");
         }
         const usage = this.images.filter((image) => image.project === project).length;
         return { name: project, quotas: [{ metric: 'IMAGES', limit: this.imageQuota, usage }] };
       }
       default:
-        throw new GoogleRefusal(501, 'notImplemented', name);
+        throw new GoogleError(501, 'notImplemented', name);
     }
   }
 
@@ -232,7 +232,7 @@ export class GceDouble extends LoopbackServer {
     const known = this.#byRequestId.get(requestId ?? '');
     if (known !== undefined) return known;
     if (!NAME.test(resource.name)) {
-      throw new GoogleRefusal(400, 'invalid', `Invalid value for field 'resource.name': '${resource.name}'`);
+      throw new GoogleError(400, 'invalid', `Invalid value for field 'resource.name': '${resource.name}'`);
     }
     const labels = Object.entries(resource.labels ?? {});
     for (const [key, value] of labels) {
@@ -247,7 +247,7 @@ export class GceDouble extends LoopbackServer {
     if (requestId !== undefined && !UUID.test(requestId)) throw invalid('requestId must be a UUID');
     if (this.images.some((one) => one.project === project && one.resource.name === resource.name)) {
       const reason = `The resource 'projects/${project}/global/images/${resource.name}' already exists`;
-      throw new GoogleRefusal(409, 'alreadyExists', reason);
+      throw new GoogleError(409, 'alreadyExists', reason);
     }
     const image: ImageState = {
       project,
@@ -272,7 +272,7 @@ export class GceDouble extends LoopbackServer {
     const image = this.images.find((one) => one.project === project && one.resource.name === name);
     if (image === undefined) {
       const reason = `The resource 'projects/${project}/global/images/${name}' was not found`;
-      throw new GoogleRefusal(404, 'notFound', reason);
+      throw new GoogleError(404, 'notFound', reason);
     }
     if (image.pendingReads-- > 0) return image;
     if (image.isDeleted) {
@@ -323,7 +323,7 @@ function describe({ resource, status, isDeleted }: ImageState): object {
   return { ...resource, status: isDeleted ? 'DELETING' : status };
 }
 
-function notReady({ project, resource: { name } }: ImageState): GoogleRefusal {
+function notReady({ project, resource: { name } }: ImageState): GoogleError {
   const reason = `The resource 'projects/${project}/global/images/${name}' is not ready`;
-  return new GoogleRefusal(400, 'resourceNotReady', reason);
+  return new GoogleError(400, 'resourceNotReady', reason);
 }

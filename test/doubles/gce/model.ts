@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 
 /** A refusal as Google reports it. */
-export class GoogleRefusal extends Error {
+export class GoogleError extends Error {
   readonly status: number;
   /** `rateLimitExceeded`. */
   readonly reason: string;
@@ -76,7 +76,7 @@ export function routesOf(names: readonly string[]): readonly Route[] {
 /**
  * Reads a request.
  *
- * @throws GoogleRefusal for a parameter that the description does not have, a missing one, or one of a wrong type
+ * @throws GoogleError for a parameter that the description does not have, a missing one, or one of a wrong type
  */
 export function readRequest(
   route: Route,
@@ -148,6 +148,6 @@ function camel(name: string): string {
   return name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-export function invalid(message: string): GoogleRefusal {
-  return new GoogleRefusal(400, 'invalid', message);
+export function invalid(message: string): GoogleError {
+  return new GoogleError(400, 'invalid', message);
 }

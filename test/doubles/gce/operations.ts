@@ -1,4 +1,4 @@
-import { GoogleRefusal } from './model.ts';
+import { GoogleError } from './model.ts';
 
 /** Why an operation fails, as the API describes it. */
 export interface OperationFailure {
@@ -39,10 +39,10 @@ export class Operations {
     return describe(operation);
   }
 
-  /** @throws GoogleRefusal */
+  /** @throws GoogleError */
   read(name: string): object {
     const operation = this.#byName.get(name);
-    if (operation === undefined) throw new GoogleRefusal(404, 'notFound', 'no such operation');
+    if (operation === undefined) throw new GoogleError(404, 'notFound', 'no such operation');
     const { effect, error } = operation.course;
     if (operation.reads > 0 && --operation.reads === 0 && error === undefined) effect?.();
     return describe(operation);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Reply, Request } from '../loopback-server.ts';
-import { GoogleRefusal } from './model.ts';
+import { GoogleError } from './model.ts';
 
 /** An object of Cloud Storage. */
 export interface StoredObject {
@@ -37,7 +37,7 @@ export class StorageDouble {
     this.#crc32c = crc32c;
   }
 
-  answer(request: Request): Reply | undefined {
+  respond(request: Request): Reply | undefined {
     const { method, url } = request;
     const upload = /^\/upload\/storage\/v1\/b\/([^/]+)\/o$/.exec(url.pathname);
     if (upload !== null) {
@@ -48,10 +48,10 @@ export class StorageDouble {
     if (object !== null) {
       const key = `${object[1]}/${decodeURIComponent(object[2] ?? '')}`;
       const found = this.objects.get(key);
-      if (found === undefined) throw new GoogleRefusal(404, 'notFound', `No such object: ${key}`);
+      if (found === undefined) throw new GoogleError(404, 'notFound', `No such object: ${key}`);
       const match = url.searchParams.get('ifGenerationMatch');
       if (match !== null && Number(match) !== found.generation) {
-        throw new GoogleRefusal(412, 'conditionNotMet', 'At least one of the pre-conditions did not hold.');
+        throw new GoogleError(412, 'conditionNotMet', 'At least one of the pre-conditions did not hold.');
       }
       if (method === 'GET') return { status: 200, body: this.#describe(found) };
       if (method === 'DELETE') {
@@ -73,7 +73,7 @@ export class StorageDouble {
     const metadata = (body.length > 0 ? JSON.parse(body.toString()) : {}) as Record<string, unknown>;
     const name = url.searchParams.get('name') ?? textOf(metadata.name);
     if (name === '' || url.searchParams.get('uploadType') !== 'resumable') {
-      throw new GoogleRefusal(400, 'required', 'Required');
+      throw new GoogleError(400, 'required', 'Required');
     }
     this.sessions.set(id, { bucket, name, metadata, bytes: Buffer.alloc(0) });
     const location = `http://${textOf(headers.host)}${url.pathname}?uploadType=resumable&upload_id=${id}`;
@@ -82,7 +82,7 @@ export class StorageDouble {
 
   #continue({ method, headers, body }: Request, id: string): Reply {
     const session = this.sessions.get(id);
-    if (session === undefined) throw new GoogleRefusal(404, 'notFound', 'the session has expired');
+    if (session === undefined) throw new GoogleError(404, 'notFound', 'the session has expired');
     if (method === 'DELETE') {
       this.sessions.delete(id);
       return { status: 499 };
@@ -92,13 +92,13 @@ export class StorageDouble {
       headers['content-range'] ?? '',
     )?.groups;
     if (range === undefined)
-      throw new GoogleRefusal(400, 'badRequest', 'Failed to parse Content-Range header.');
+      throw new GoogleError(400, 'badRequest', 'Failed to parse Content-Range header.');
     if (range.first !== undefined) {
       if (Number(range.first) !== session.bytes.length) {
-        throw new GoogleRefusal(400, 'badRequest', `the session has ${session.bytes.length} bytes`);
+        throw new GoogleError(400, 'badRequest', `the session has ${session.bytes.length} bytes`);
       }
       if (range.total === '*' && body.length % 262_144 !== 0) {
-        throw new GoogleRefusal(400, 'badRequest', 'a chunk must be a multiple of 256 KiB');
+        throw new GoogleError(400, 'badRequest', 'a chunk must be a multiple of 256 KiB');
       }
       this.receivedBytes += body.length;
       session.bytes = Buffer.concat([session.bytes, body]);
@@ -110,7 +110,7 @@ export class StorageDouble {
     const { bucket, name, bytes, metadata } = session;
     const claimed = /crc32c=([^,]+)/.exec(String(headers['x-goog-hash'] ?? ''))?.[1];
     if (claimed !== undefined && claimed !== this.#crc32c(bytes)) {
-      throw new GoogleRefusal(400, 'invalid', 'Provided CRC32C does not match the calculated one.');
+      throw new GoogleError(400, 'invalid', 'Provided CRC32C does not match the calculated one.');
     }
     const object = { bucket, name, bytes, metadata, generation: this.#generation++, updated: new Date() };
     this.objects.set(`${bucket}/${name}`, object);

@@ -1,9 +1,9 @@
 import { generateKeyPairSync, type KeyObject, randomUUID, verify } from 'node:crypto';
 import type { Reply } from '../loopback-server.ts';
-import { GoogleRefusal } from './model.ts';
+import { GoogleError } from './model.ts';
 
 /** An error of a token endpoint (RFC 6749, 5.2). */
-export interface TokenRefusal {
+export interface TokenError {
   readonly error: string;
   readonly error_description: string;
 }
@@ -21,7 +21,7 @@ const ACCOUNT = 'builder@ci-project.iam.gserviceaccount.com';
 /** The tokens and keys that the double accepts. */
 export class TokenDouble {
   /** Why a request gets no token. Default: it gets one. */
-  refusal: () => TokenRefusal | undefined = () => undefined;
+  refusal: () => TokenError | undefined = () => undefined;
   /** Seconds for which an issued token is valid. */
   lifetime = 3600;
   /** Milliseconds since the epoch, as the double sees it. */
@@ -47,7 +47,7 @@ export class TokenDouble {
   }
 
   /** Responds to a request for a token: with an assertion, an exchange, or one in the name of a service account. */
-  answer(path: string, authorization: string | undefined, body: Buffer): Reply | undefined {
+  respond(path: string, authorization: string | undefined, body: Buffer): Reply | undefined {
     if (path === '/token') {
       const assertion = new URLSearchParams(body.toString()).get('assertion');
       const refusal = this.refusal() ?? (assertion === null ? undefined : this.#reasonAgainst(assertion));
@@ -62,7 +62,7 @@ export class TokenDouble {
       return { status: 200, body: json };
     }
     if (!/^\/v1\/projects\/-\/serviceAccounts\/[^/:]+:generateAccessToken$/.test(path)) return undefined;
-    if (!this.accepts(authorization)) throw new GoogleRefusal(401, 'authError', 'Invalid Credentials');
+    if (!this.accepts(authorization)) throw new GoogleError(401, 'authError', 'Invalid Credentials');
     const expireTime = new Date(this.now() + this.lifetime * 1000).toISOString();
     return { status: 200, body: { accessToken: ISSUED, expireTime } };
   }
@@ -72,7 +72,7 @@ export class TokenDouble {
   }
 
   /** Why no token is issued for the assertion of a service account (RFC 7523). */
-  #reasonAgainst(assertion: string): TokenRefusal | undefined {
+  #reasonAgainst(assertion: string): TokenError | undefined {
     const [head = '', payload = '', signature = ''] = assertion.split('.');
     const { iss, aud, iat, exp } = read(payload);
     if (iss !== ACCOUNT || aud !== AUDIENCE) return refuse('Invalid grant: account not found');
@@ -88,7 +88,7 @@ export class TokenDouble {
   }
 }
 
-function refuse(error_description: string): TokenRefusal {
+function refuse(error_description: string): TokenError {
   return { error: 'invalid_grant', error_description };
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { LoopbackServer, type Reply, send } from '../loopback-server.ts';
-import { RegistryState, refusal, type StateOptions, type StateRequest } from './registry-state.ts';
+import { errorReply, RegistryState, type StateOptions, type StateRequest } from './registry-state.ts';
 
 /** A request that the double has received. */
 export interface SeenRequest {
@@ -81,7 +81,7 @@ export class RegistryDouble extends LoopbackServer {
     if (fault === 'dropped') return void response.destroy();
     if (typeof fault === 'object' && 'status' in fault) return send(response, fault);
     const answer =
-      url.pathname === '/token' ? this.#giveToken(request) : this.state.answer(request, cut !== undefined);
+      url.pathname === '/token' ? this.#giveToken(request) : this.state.respond(request, cut !== undefined);
     if (fault !== undefined) return void response.destroy();
     return send(response, answer);
   }
@@ -103,7 +103,7 @@ export class RegistryDouble extends LoopbackServer {
     }
     const scope = `repository:${this.#prefix.slice('/v2/'.length, -1)}:${action === 'push' ? 'pull,push' : action}`;
     const challenge = `Bearer realm="${this.endpoint}/token",service="double",scope="${scope}"`;
-    const refused = refusal(401, 'UNAUTHORIZED', 'authentication required');
+    const refused = errorReply(401, 'UNAUTHORIZED', 'authentication required');
     return { ...refused, headers: { ...refused.headers, 'www-authenticate': challenge } };
   }
 
@@ -116,7 +116,7 @@ export class RegistryDouble extends LoopbackServer {
         ? form.get('grant_type') === 'refresh_token' && form.get('refresh_token') === user?.refreshToken
         : headers.authorization === basic;
     if (!isKnown || form.get('service') !== 'double') {
-      return refusal(401, 'UNAUTHORIZED', 'incorrect username or password');
+      return errorReply(401, 'UNAUTHORIZED', 'incorrect username or password');
     }
     const token = randomUUID();
     const actions = (form.get('scope') ?? '').split(':').at(-1)?.split(',') ?? [];

@@ -32,7 +32,7 @@ interface Manifest {
 }
 
 /** Codes of errors (OCI distribution specification, "Error Codes"). */
-export function refusal(status: number, code: string, message: string): Reply {
+export function errorReply(status: number, code: string, message: string): Reply {
   const headers = { 'content-type': 'application/json' };
   return { status, headers, body: JSON.stringify({ errors: [{ code, message }] }) };
 }
@@ -61,18 +61,18 @@ export class RegistryState {
   }
 
   /** @param isBroken whether the connection broke off before the end of the body */
-  answer(request: StateRequest, isBroken = false): Reply {
+  respond(request: StateRequest, isBroken = false): Reply {
     const { method, path } = request;
     const [kind, reference = '', upload] = path.split('/');
     if (kind === 'tags' && method === 'GET') return this.#list(request);
     if (kind === 'manifests') return this.#manifest(request, reference);
     if (kind === 'blobs' && reference === 'uploads') return this.#upload(request, upload ?? '', isBroken);
     if (kind === 'blobs') return this.#blob(request, reference);
-    return refusal(404, 'UNSUPPORTED', `there is no ${path}`);
+    return errorReply(404, 'UNSUPPORTED', `there is no ${path}`);
   }
 
   #list({ query }: StateRequest): Reply {
-    if (this.tags.size === 0) return refusal(404, 'NAME_UNKNOWN', 'repository name not known to registry');
+    if (this.tags.size === 0) return errorReply(404, 'NAME_UNKNOWN', 'repository name not known to registry');
     const rest = [...this.tags.keys()].toSorted().filter((tag) => tag > (query.get('last') ?? ''));
     const page = rest.slice(
       0,
@@ -85,10 +85,10 @@ export class RegistryState {
 
   #blob({ method }: StateRequest, digest: string): Reply {
     const blob = this.blobs.get(digest);
-    if (blob === undefined) return refusal(404, 'BLOB_UNKNOWN', 'blob unknown to registry');
+    if (blob === undefined) return errorReply(404, 'BLOB_UNKNOWN', 'blob unknown to registry');
     if (method === 'GET') return { status: 200, body: blob };
     if (method === 'HEAD') return { status: 200, headers: { 'content-length': String(blob.length) } };
-    return refusal(405, 'UNSUPPORTED', 'the operation is unsupported');
+    return errorReply(405, 'UNSUPPORTED', 'the operation is unsupported');
   }
 
   #manifest(request: StateRequest, reference: string): Reply {
@@ -97,10 +97,10 @@ export class RegistryState {
     const digest = DIGEST.test(reference) ? reference : this.tags.get(reference);
     const manifest = this.manifests.get(digest ?? '');
     if (method === 'DELETE' && !(DIGEST.test(reference) && (this.#options.permitsDeletion ?? true))) {
-      return refusal(405, 'UNSUPPORTED', 'the operation is unsupported');
+      return errorReply(405, 'UNSUPPORTED', 'the operation is unsupported');
     }
     if (manifest === undefined || digest === undefined) {
-      return refusal(404, 'MANIFEST_UNKNOWN', 'manifest unknown');
+      return errorReply(404, 'MANIFEST_UNKNOWN', 'manifest unknown');
     }
     if (method === 'DELETE') {
       this.manifests.delete(digest);
@@ -108,7 +108,7 @@ export class RegistryState {
       return { status: 202 };
     }
     if (!String(headers.accept).includes(manifest.type)) {
-      return refusal(404, 'MANIFEST_UNKNOWN', `the client does not accept ${manifest.type}`);
+      return errorReply(404, 'MANIFEST_UNKNOWN', `the client does not accept ${manifest.type}`);
     }
     const found = { 'content-type': manifest.type, 'docker-content-digest': digest };
     return { status: 200, headers: found, body: manifest.body };
@@ -117,21 +117,21 @@ export class RegistryState {
   #putManifest({ headers, body }: StateRequest, reference: string): Reply {
     const digest = contentDigest(body);
     if (!TAG.test(reference) && reference !== digest) {
-      return refusal(400, 'DIGEST_INVALID', 'provided digest did not match uploaded content');
+      return errorReply(400, 'DIGEST_INVALID', 'provided digest did not match uploaded content');
     }
     const content = JSON.parse(body.toString());
     const type = String(headers['content-type']);
     if (content.schemaVersion !== 2 || (content.mediaType ?? type) !== type) {
-      return refusal(400, 'MANIFEST_INVALID', 'manifest invalid');
+      return errorReply(400, 'MANIFEST_INVALID', 'manifest invalid');
     }
     for (const blob of [...(content.config ? [content.config] : []), ...(content.layers ?? [])]) {
       if (this.blobs.get(blob.digest)?.length !== blob.size) {
-        return refusal(404, 'MANIFEST_BLOB_UNKNOWN', 'blob unknown to registry');
+        return errorReply(404, 'MANIFEST_BLOB_UNKNOWN', 'blob unknown to registry');
       }
     }
     for (const child of content.manifests ?? []) {
       if (!this.manifests.has(child.digest))
-        return refusal(404, 'MANIFEST_BLOB_UNKNOWN', 'blob unknown to registry');
+        return errorReply(404, 'MANIFEST_BLOB_UNKNOWN', 'blob unknown to registry');
     }
     this.manifests.set(digest, { type, body });
     if (reference !== digest) this.tags.set(reference, digest);
@@ -148,7 +148,8 @@ export class RegistryState {
       return { status: 202, headers: { ...headers, ...this.#place(created) } };
     }
     const upload = this.uploads.get(id);
-    if (upload === undefined) return refusal(404, 'BLOB_UPLOAD_UNKNOWN', 'blob upload unknown to registry');
+    if (upload === undefined)
+      return errorReply(404, 'BLOB_UPLOAD_UNKNOWN', 'blob upload unknown to registry');
     if (method === 'GET') return { status: 204, headers: this.#place(id) };
     if (method === 'DELETE') {
       this.uploads.delete(id);
@@ -156,7 +157,7 @@ export class RegistryState {
     }
     const start = /^(?<start>\d+)-\d+$/.exec(String(request.headers['content-range']))?.groups?.start;
     if (method === 'PATCH' && Number(start) !== upload.bytes.length) {
-      return refusal(416, 'BLOB_UPLOAD_INVALID', `the next byte is ${upload.bytes.length}`);
+      return errorReply(416, 'BLOB_UPLOAD_INVALID', `the next byte is ${upload.bytes.length}`);
     }
     upload.bytes = Buffer.concat([upload.bytes, body]);
     if (isBroken && this.#options.losesBrokenChunks) this.uploads.delete(id);
@@ -164,7 +165,7 @@ export class RegistryState {
     const digest = contentDigest(upload.bytes);
     this.uploads.delete(id);
     if (query.get('digest') !== digest) {
-      return refusal(400, 'DIGEST_INVALID', 'provided digest did not match uploaded content');
+      return errorReply(400, 'DIGEST_INVALID', 'provided digest did not match uploaded content');
     }
     this.blobs.set(digest, upload.bytes);
     return { status: 201, headers: { location: `${this.#prefix}blobs/${digest}` } };

@@ -36,13 +36,13 @@ const OUT_OF_THE_BLUE: Partial<Record<PacketName, Received>> = {
 const NUMBERS: readonly string[] = ['timeout', 'epoch'];
 
 /** The replies to everything that was sent. */
-async function answers(peer: RawPeer): Promise<Received[]> {
+async function replies(peer: RawPeer): Promise<Received[]> {
   peer.send('ECHO_REQ', 'the end');
   const all: Received[] = [];
   for (;;) {
-    const answer = await peer.next();
-    if (answer[1] === 'the end') return all;
-    all.push(answer);
+    const reply = await peer.next();
+    if (reply[1] === 'the end') return all;
+    all.push(reply);
   }
 }
 
@@ -65,7 +65,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
         peer.sendBytes(encodePacket('REQ', name as PacketName, ...(values as never)));
         const isOfServer = senders.every((sender) => sender === 'server');
         const expected = isOfServer ? ['ERROR', 'INVALID_COMMAND'] : OUT_OF_THE_BLUE[name as PacketName];
-        const found = (await answers(peer)).map((answer) => answer.slice(0, expected?.length));
+        const found = (await replies(peer)).map((reply) => reply.slice(0, expected?.length));
         assert.deepEqual(found, expected ? [expected] : [], name);
         await peer.close();
       }
@@ -76,7 +76,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       peer.send('SUBMIT_JOB', 'f', 'x'.repeat(65), '');
       peer.send('OPTION_REQ', 'nonsense');
       peer.sendBytes(encodePacket('RES', 'GRAB_JOB'));
-      const codes = (await answers(peer)).map(([name, code]) => `${name} ${code}`);
+      const codes = (await replies(peer)).map(([name, code]) => `${name} ${code}`);
       assert.deepEqual(codes, ['ERROR ARGUMENT_TOO_LARGE', 'ERROR UNKNOWN_OPTION', 'ERROR INVALID_MAGIC']);
     });
 
@@ -90,7 +90,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
         peer.sendBytes(bytes);
         await peer.closed;
       }
-      assert.deepEqual(await answers(witness), []);
+      assert.deepEqual(await replies(witness), []);
     });
 
     test('a worker’s packets reach the client unchanged', async (t) => {
@@ -107,10 +107,10 @@ for (const [server, start] of Object.entries(SERVERS)) {
       ]);
       worker.send('WORK_COMPLETE', handle, 'twice');
       assert.deepEqual(
-        (await answers(worker)).map((answer) => answer[1]),
+        (await replies(worker)).map((reply) => reply[1]),
         ['JOB_NOT_FOUND'],
       );
-      assert.deepEqual(await answers(client), []);
+      assert.deepEqual(await replies(client), []);
     });
 
     test('an exception reaches clients that requested exceptions, and others get WORK_FAIL', async (t) => {
@@ -138,7 +138,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       stranger.send('WORK_COMPLETE', handle, 'forged');
       stranger.send('WORK_FAIL', handle);
       assert.deepEqual(
-        (await answers(stranger)).map((answer) => answer[1]),
+        (await replies(stranger)).map((reply) => reply[1]),
         ['JOB_NOT_FOUND', 'JOB_NOT_FOUND'],
       );
       worker.send('WORK_COMPLETE', handle, 'true');
@@ -150,10 +150,10 @@ for (const [server, start] of Object.entries(SERVERS)) {
       const [client, worker] = [await connect(), await connect()];
       worker.send('CAN_DO', 'f');
       worker.send('PRE_SLEEP');
-      assert.deepEqual(await answers(worker), []);
+      assert.deepEqual(await replies(worker), []);
       for (let jobs = 0; jobs < 3; jobs += 1) await client.ask('SUBMIT_JOB_BG', 'f', '', '');
       assert.deepEqual(await worker.next(), ['NOOP']);
-      assert.deepEqual(await answers(worker), []);
+      assert.deepEqual(await replies(worker), []);
     });
   });
 }

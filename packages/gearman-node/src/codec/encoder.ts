@@ -43,14 +43,14 @@ export class PacketEncoder {
     const values = args as readonly ArgumentValue[];
     const payload = passedOn(values.at(-1));
     const copied = payload === undefined ? values.length : values.length - 1;
-    let room = HEADER_SIZE + values.length;
+    let size = HEADER_SIZE + values.length;
     for (let index = 0; index < copied; index += 1) {
-      room += maxEncodedLength(name, index, values[index] as ArgumentValue, index === values.length - 1);
+      size += maxEncodedLength(name, index, values[index] as ArgumentValue, index === values.length - 1);
     }
-    if (room + (payload?.length ?? 0) > MAX_BODY_SIZE) {
+    if (size + (payload?.length ?? 0) > MAX_BODY_SIZE) {
       throw new GearmanError('invalid-argument', `the arguments of ${name} exceed 4 GiB; send them in parts`);
     }
-    this.#reserve(room);
+    this.#reserve(size);
     const header = this.#end;
     this.#end += HEADER_SIZE;
     for (let index = 0; index < values.length; index += 1) {

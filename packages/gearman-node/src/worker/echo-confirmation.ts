@@ -16,7 +16,7 @@ export class EchoConfirmation {
   readonly #server: ServerKnowledge;
   readonly #port: EchoPort;
   readonly #firstReply: ReplyTimer;
-  readonly #answers: ReplyTimer;
+  readonly #replies: ReplyTimer;
   readonly #waiting = new Map<number, () => void>();
   #sent = 0;
 
@@ -25,16 +25,16 @@ export class EchoConfirmation {
     this.#server = server;
     this.#port = port;
     this.#firstReply = new ReplyTimer(Math.min(FIRST_LIMIT, timeout), () => this.#onMute());
-    this.#answers = new ReplyTimer(timeout, port.onSilence);
+    this.#replies = new ReplyTimer(timeout, port.onSilence);
   }
 
   /** Resolves when the server has replied, at once if it is known to be mute, or at {@link end}. Never rejects. */
   async request(): Promise<void> {
-    if (this.#server.answersEcho === false) return;
+    if (this.#server.repliesToEcho === false) return;
     this.#sent += 1;
     const token = this.#sent;
     this.#port.send(String(token));
-    (this.#server.answersEcho ? this.#answers : this.#firstReply).sent();
+    (this.#server.repliesToEcho ? this.#replies : this.#firstReply).sent();
     await new Promise<void>((resolve) => {
       this.#waiting.set(token, resolve);
     });
@@ -42,9 +42,9 @@ export class EchoConfirmation {
 
   /** Handles ECHO_RES. It also completes the earlier requests, because a server replies in order. */
   answered(token: string): void {
-    this.#server.answersEcho = true;
+    this.#server.repliesToEcho = true;
     this.#firstReply.stop();
-    this.#answers.answered();
+    this.#replies.answered();
     for (const [sent, resolve] of this.#waiting) {
       if (sent > Number(token)) break;
       this.#waiting.delete(sent);
@@ -55,12 +55,12 @@ export class EchoConfirmation {
   /** Resolves all requests when the connection has closed. */
   end(): void {
     this.#firstReply.stop();
-    this.#answers.stop();
+    this.#replies.stop();
     this.#releaseAll();
   }
 
   #onMute(): void {
-    this.#server.answersEcho = false;
+    this.#server.repliesToEcho = false;
     this.#firstReply.stop();
     this.#releaseAll();
   }

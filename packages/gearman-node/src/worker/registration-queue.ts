@@ -78,13 +78,13 @@ export class RegistrationQueue {
   }
 
   #sendSome(): void {
-    let room = IN_ONE_TURN;
-    for (let next = this.#waiting[0]; next !== undefined && room > 0; next = this.#waiting[0]) {
-      const end = Math.min(next.sent + room, next.names.length);
-      room -= end - next.sent;
+    let budget = IN_ONE_TURN;
+    for (let next = this.#waiting[0]; next !== undefined && budget > 0; next = this.#waiting[0]) {
+      const end = Math.min(next.sent + budget, next.names.length);
+      budget -= end - next.sent;
       while (next.sent < end) this.#port.send(next.packet, next.names[next.sent++] as string);
       if (end === next.names.length) this.#waiting.shift();
     }
-    this.#unconfirmed += IN_ONE_TURN - room;
+    this.#unconfirmed += IN_ONE_TURN - budget;
   }
 }

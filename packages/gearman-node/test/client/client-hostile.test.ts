@@ -56,11 +56,11 @@ test('a client treats a server that ends its sending side as lost', async (t) =>
 
 test('a client assembles a result that arrives one byte at a time', async (t) => {
   const { job, server } = await scripted(t);
-  const answer = [
+  const reply = [
     encodePacket('RES', 'JOB_CREATED', 'H:x:1'),
     encodePacket('RES', 'WORK_COMPLETE', 'H:x:1', 'a \0 result'),
   ];
-  for (const byte of Buffer.concat(answer)) {
+  for (const byte of Buffer.concat(reply)) {
     await new Promise((resolve) => server.socket.write(Buffer.of(byte), resolve));
   }
   assert.equal(String(await job), 'a \0 result');

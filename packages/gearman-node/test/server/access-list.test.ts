@@ -70,7 +70,7 @@ test('denied requests have no effect and are logged', async (t) => {
   peer.send('CAN_DO', 'other');
   peer.send('CAN_DO_TIMEOUT', 'other', 1000);
   assert.deepEqual(
-    (await settled(peer)).map((answer) => answer.slice(0, 2)),
+    (await settled(peer)).map((reply) => reply.slice(0, 2)),
     Array.from({ length: 3 }, () => ['ERROR', 'ACCESS_DENIED']),
   );
   const commands = ['maxqueue other 1', 'create function other', 'drop function other', 'shutdown', 'status'];

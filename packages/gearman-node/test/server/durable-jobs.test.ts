@@ -130,12 +130,12 @@ test('responses stay in the order of the requests, despite a slow disk', async (
     client.send('OPTION_REQ', 'nonsense');
     client.sendBytes('drop function g\n');
   }
-  const answers = await settled(client);
+  const replies = await settled(client);
   assert.deepEqual(
-    answers.map(([name]) => name),
+    replies.map(([name]) => name),
     Array.from({ length: 50 }, () => ['JOB_CREATED', 'JOB_CREATED', 'ERROR', 'LINE']).flat(),
   );
-  const numbers = answers
+  const numbers = replies
     .filter(([name]) => name === 'JOB_CREATED')
     .map(([, handle]) => Number(handle?.split(':').at(-1)));
   assert.deepEqual(

@@ -4,9 +4,9 @@ import { EchoConfirmation } from '../../src/worker/echo-confirmation.ts';
 import { ServerKnowledge } from '../../src/worker/server-knowledge.ts';
 
 /** A confirmation that records tokens and silences. */
-function recorded(answersEcho?: boolean) {
+function recorded(repliesToEcho?: boolean) {
   const knowledge = new ServerKnowledge(5000);
-  knowledge.answersEcho = answersEcho;
+  knowledge.repliesToEcho = repliesToEcho;
   const sent: string[] = [];
   const silences: string[] = [];
   const echo = new EchoConfirmation(knowledge, knowledge.timeoutFor(0), {
@@ -41,7 +41,7 @@ test('a worker waits one second for the first echo response of a server, and onl
   const request = echo.request();
   t.mock.timers.tick(1000);
   await Promise.all([request, echo.request()]);
-  assert.deepEqual([sent, silences, knowledge.answersEcho], [['1'], [], false]);
+  assert.deepEqual([sent, silences, knowledge.repliesToEcho], [['1'], [], false]);
 });
 
 test('a worker sends no echo request to a server that is known not to respond to it', async () => {
@@ -68,7 +68,7 @@ test('a late echo response marks the server as responding', async (t) => {
   t.mock.timers.tick(1000);
   await request;
   echo.answered('1');
-  assert.equal(knowledge.answersEcho, true);
+  assert.equal(knowledge.repliesToEcho, true);
   void echo.request();
   assert.deepEqual(sent, ['1', '2']);
   echo.end();

@@ -33,11 +33,11 @@ export function commandVariables(
 export function checkedVariables({ name, envVars = {} }: DiskImage): Record<string, string> {
   return Object.fromEntries(
     Object.entries(envVars).map(([key, value]) => {
-      const fault = variableError(key, value);
-      if (fault === undefined) return [key, value as string];
+      const error = variableError(key, value);
+      if (error === undefined) return [key, value as string];
       throw new ImageError(
         'invalid-configuration',
-        `disk image "${name}": variable ${JSON.stringify(key)} in env-vars ${fault}`,
+        `disk image "${name}": variable ${JSON.stringify(key)} in env-vars ${error}`,
       );
     }),
   );

@@ -16,10 +16,10 @@ export function noImage(place: string, externalId: string): ImageError {
 
 /** Rejects external ids that would lead out of their directory. @throws ImageError `image-not-found` */
 export function checkExternalId(externalId: string): void {
-  const fault = imageIdError(externalId);
-  if (fault === undefined) return;
+  const error = imageIdError(externalId);
+  if (error === undefined) return;
   const id = JSON.stringify(externalId);
-  throw new ImageError('image-not-found', `external-id ${id} ${fault}; list shows the existing ids`);
+  throw new ImageError('image-not-found', `external-id ${id} ${error}; list shows the existing ids`);
 }
 
 /**

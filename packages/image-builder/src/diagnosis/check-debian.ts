@@ -29,17 +29,17 @@ export async function checkDebian(
   const result = { area: 'configuration', subject: `diskimage-builder for Debian ${suite}` } as const;
   if (elements.has(FIXES)) return { ...result, status: 'ok', message: `has the element ${FIXES}` };
   const variables = Object.entries({ ...process.env, ...envVars, DIB_RELEASE: suite });
-  const faults: string[] = [];
+  const problems: string[] = [];
   for (const directory of dibElements) {
     const sources = await aptSources(join(directory, 'debian-minimal'), variables);
-    if (sources.includes(` ${suite}/updates `)) faults.push(`it requests the suite ${suite}/updates`);
+    if (sources.includes(` ${suite}/updates `)) problems.push(`it requests the suite ${suite}/updates`);
     const tools = join(directory, 'base/pre-install.d/03-baseline-tools');
     const script = await readFile(tools, 'utf8').catch(() => '');
     if (script.includes(PACKAGE) && !RELEASES_WITH_PACKAGE.includes(suite))
-      faults.push(`it installs the package ${PACKAGE}`);
+      problems.push(`it installs the package ${PACKAGE}`);
   }
-  if (faults.length === 0) return { ...result, status: 'ok', message: 'supports the release' };
-  const message = `${faults.join(', and ')}, which Debian does not have`;
+  if (problems.length === 0) return { ...result, status: 'ok', message: 'supports the release' };
+  const message = `${problems.join(', and ')}, which Debian does not have`;
   const remedy = `add ${FIXES} to the elements of disk image ${name}: it comes with nodepool-builder`;
   return { ...result, status: 'problem', message, remedy };
 }

@@ -28,9 +28,9 @@ const HOLE = 1024 * 1024;
 /** Checks that a directory exists, that this user may write to it, and what its file system supports. */
 export async function* checkDirectory(name: string, path: string): AsyncGenerator<CheckResult> {
   const subject = `${name} ${path}`;
-  const fault = await accessError(path);
-  if (fault !== undefined) {
-    yield { subject, status: 'problem', ...fault };
+  const error = await accessError(path);
+  if (error !== undefined) {
+    yield { subject, status: 'problem', ...error };
     return;
   }
   yield { subject, status: 'ok', message: 'exists, and this user may write to it' };

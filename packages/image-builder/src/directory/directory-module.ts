@@ -27,12 +27,12 @@ export const DIRECTORY_MODULE: ProviderModule<typeof SETTINGS> = {
   settings: SETTINGS,
   *check({ images }) {
     for (const [index, { name }] of images.entries()) {
-      const fault = imageIdError(`${name}${ID_END}`);
-      if (fault === undefined) continue;
+      const error = imageIdError(`${name}${ID_END}`);
+      if (error === undefined) continue;
       yield {
         pointer: `/images/${index}/name`,
         severity: 'job-error',
-        reason: `leads to invalid file names, so that uploads fail: each ${fault}`,
+        reason: `leads to invalid file names, so that uploads fail: each ${error}`,
         remedy: 'choose a plain name',
       };
     }

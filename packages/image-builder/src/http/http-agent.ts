@@ -134,7 +134,7 @@ async function openTunnel(
     // An additional listener would not hide the response from the client.
     request.emit = (event: string, ...values: unknown[]): boolean => {
       const isRefused = event === 'response' && (values[0] as IncomingMessage).statusCode === 407;
-      if (isRefused) request.destroy(refusal(proxy, 407));
+      if (isRefused) request.destroy(proxyError(proxy, 407));
       return isRefused || emit(event, ...values);
     };
     return await new HttpProxyAgent(proxy, connection).connect(request as never, options);
@@ -150,11 +150,11 @@ async function openTunnel(
   const socket = await new HttpsProxyAgent(proxy, connection).connect(request, tls);
   if (status === 200) return socket;
   socket.destroy();
-  throw refusal(proxy, status);
+  throw proxyError(proxy, status);
 }
 
 /** Makes the error of a proxy's response. Gateway errors may be temporary. */
-function refusal(proxy: URL, status: number): Error {
+function proxyError(proxy: URL, status: number): Error {
   if (status >= 502 && status <= 504) {
     return Object.assign(new Error(`it responds with status ${status}`), { code: 'ERR_PROXY_TUNNEL' });
   }

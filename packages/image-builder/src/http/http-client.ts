@@ -93,7 +93,7 @@ export class HttpClient {
       signal?.throwIfAborted();
       if (error instanceof TimeoutError) {
         const reason = `${url.host} sent no complete response within ${timeout} s`;
-        throw new NetworkError('no-answer', reason);
+        throw new NetworkError('no-response', reason);
       }
       if (!tooLong.signal.aborted) throw asNetworkError(error);
       throw new NetworkError('body-too-long', meter.reason, { status });
@@ -155,7 +155,7 @@ export type NetworkErrorKind =
   /** There was no connection, so the request had no effect. */
   | 'not-sent'
   /** The server may have received the request. */
-  | 'no-answer';
+  | 'no-response';
 
 /** Codes of OpenSSL and Node. */
 const KINDS: Readonly<Record<string, NetworkErrorKind>> = {
@@ -205,7 +205,7 @@ export class NetworkError extends Error {
 }
 
 /** Reason in a message of OpenSSL, which also contains a line break and the location in its source. */
-const TLS_FAULT = /:SSL routines:[^:]*:(?<fault>[^:]+):/;
+const TLS_ERROR = /:SSL routines:[^:]*:(?<tlsError>[^:]+):/;
 
 /** OpenSSL's reasons for a reply that is not TLS. */
 const NOT_TLS =
@@ -213,11 +213,11 @@ const NOT_TLS =
 
 /** Describes a reply that does not use the protocol of the URL; undefined for other errors. */
 function protocolError(message: string, code = ''): string | undefined {
-  const fault = TLS_FAULT.exec(message)?.groups?.fault;
-  if (fault !== undefined && NOT_TLS.test(fault)) {
-    return `the server does not speak TLS there (${fault}); correct https in the URL, or its port`;
+  const tlsError = TLS_ERROR.exec(message)?.groups?.tlsError;
+  if (tlsError !== undefined && NOT_TLS.test(tlsError)) {
+    return `the server does not speak TLS there (${tlsError}); correct https in the URL, or its port`;
   }
-  if (fault !== undefined) return `the TLS handshake failed: ${fault}`;
+  if (tlsError !== undefined) return `the TLS handshake failed: ${tlsError}`;
   if (!code.startsWith('HPE_')) return undefined;
   return `the server does not speak HTTP there (${message}); correct http in the URL, or its port`;
 }
@@ -231,7 +231,7 @@ export function asNetworkError(error: unknown): NetworkError {
   const cause = isOfGot && source === error ? undefined : source;
   const code = errnoOf(error) ?? errnoOf(cause);
   const message = (cause instanceof Error && cause.message) || code || 'unknown error';
-  const kind = cause instanceof HttpSettingsError ? 'not-configured' : (KINDS[code ?? ''] ?? 'no-answer');
+  const kind = cause instanceof HttpSettingsError ? 'not-configured' : (KINDS[code ?? ''] ?? 'no-response');
   return new NetworkError(kind, protocolError(message, code) ?? message, { cause });
 }
 

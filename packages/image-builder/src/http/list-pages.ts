@@ -50,7 +50,7 @@ export interface ListOptions {
 export const PAGE_SIZES: readonly (number | undefined)[] = [1000, 100, undefined];
 
 /** Error codes with which servers reject a page size (status 400, 412 and 413). */
-const REFUSALS: ReadonlySet<unknown> = new Set(['bad-request', 'conflict', 'too-large']);
+const REFUSED_CODES: ReadonlySet<unknown> = new Set(['bad-request', 'conflict', 'too-large']);
 
 /** The list whose page is being requested: its limits, and the bytes that it has received. */
 interface ListProgress {
@@ -110,14 +110,14 @@ async function requestPage<T>(
   marker: string | undefined,
   sizes: (number | undefined)[],
 ): Promise<ListPage<T>> {
-  let refusal: unknown;
+  let firstError: unknown;
   for (;;) {
     try {
       return await request(marker, sizes[0]);
     } catch (error) {
-      refusal ??= error;
+      firstError ??= error;
       // The last error would be about a request that this list does not need.
-      if (sizes.length === 1 || !REFUSALS.has((error as { code?: unknown }).code)) throw refusal;
+      if (sizes.length === 1 || !REFUSED_CODES.has((error as { code?: unknown }).code)) throw firstError;
       sizes.shift();
     }
   }

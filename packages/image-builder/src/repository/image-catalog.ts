@@ -233,9 +233,9 @@ export class ImageCatalog {
   /** Returns whether a file may be an image. Logs once why a file with such a name is not an image. */
   #isImageFile(name: string): boolean {
     const parsed = parseImageFileName(name);
-    const fault = parsed && imageIdError(parsed.imageId);
-    if (fault !== undefined) this.#refuse(name, `its id ${fault}; rename it`);
-    return parsed !== undefined && fault === undefined;
+    const error = parsed && imageIdError(parsed.imageId);
+    if (error !== undefined) this.#refuse(name, `its id ${error}; rename it`);
+    return parsed !== undefined && error === undefined;
   }
 
   #refuse(name: string, reason: string): void {

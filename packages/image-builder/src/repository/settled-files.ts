@@ -130,7 +130,7 @@ export class SettledFiles {
   #stateOf(name: string): FileState | undefined {
     const state = readState(join(this.#directory, name));
     if (state === undefined) return undefined;
-    const reason = refusalOf(state);
+    const reason = skipReason(state);
     if (reason === undefined) return compact(state);
     // A file is empty for a moment when a program has just created it.
     const isNew = state.isFile() && Date.now() - state.mtimeMs < QUIET_PERIOD;
@@ -183,7 +183,7 @@ function readState(path: string): Stats | undefined {
 }
 
 /** Returns the reason why a file is not an image. */
-function refusalOf(state: Stats): string | undefined {
+function skipReason(state: Stats): string | undefined {
   if (state.isSymbolicLink()) return 'it is a symbolic link; put the file itself there';
   if (!state.isFile()) return 'it is not a regular file';
   return state.size === 0 ? 'it is empty' : undefined;

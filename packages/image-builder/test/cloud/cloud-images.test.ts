@@ -106,10 +106,10 @@ imageProviderContract('a subclass of CloudImages', async (t) => {
 
 test('a cloud’s failed upload is removed with its record', async (t) => {
   const { provider, images, lines } = await open(t);
-  const refusal = new CloudError('forbidden', 'provider cloud: POST: no');
-  provider.failures = { make: refusal };
-  await assert.rejects(provider.upload(REQUEST), refusal);
-  assert.equal(refusal.retriable, false);
+  const error = new CloudError('forbidden', 'provider cloud: POST: no');
+  provider.failures = { make: error };
+  await assert.rejects(provider.upload(REQUEST), error);
+  assert.equal(error.retriable, false);
   assert.equal(images.size, 0);
   assert.deepEqual(lines, []);
 });

@@ -24,14 +24,14 @@ async function certificate(t: TestContext): Promise<{ readonly key: Buffer; read
 }
 
 /** Responds with the sha512 of the body, which it reads slowly. */
-function digestSlowly(incoming: IncomingMessage, answer: { end(text: string): unknown }): void {
+function digestSlowly(incoming: IncomingMessage, response: { end(text: string): unknown }): void {
   void (async () => {
     const hash = createHash('sha512');
     for await (const chunk of incoming as AsyncIterable<Buffer>) {
       hash.update(chunk);
       for (let turn = 0; turn < 20; turn += 1) await setImmediate();
     }
-    answer.end(hash.digest('hex'));
+    response.end(hash.digest('hex'));
   })();
 }
 
@@ -63,13 +63,13 @@ for (const [protocol, put] of Object.entries(PUTS)) {
     const reader = await HashedReader.open(path);
     t.after(() => reader.close());
     const outgoing = await put(t, reader.size);
-    const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>;
+    const responded = once(outgoing, 'response') as Promise<[IncomingMessage]>;
     for await (const piece of reader.pieces()) {
       await new Promise((resolve) => void outgoing.write(piece, resolve));
     }
     outgoing.end();
-    const [answer] = await answered;
-    assert.equal(await text(answer), coreutilsDigest('sha512', path));
+    const [response] = await responded;
+    assert.equal(await text(response), coreutilsDigest('sha512', path));
     assert.equal((await reader.checksums).md5, coreutilsDigest('md5', path));
   });
 }

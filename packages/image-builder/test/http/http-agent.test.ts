@@ -18,13 +18,13 @@ import { HttpClient, NetworkError } from '../../src/http/http-client.ts';
 
 type Environment = Readonly<Record<string, string>>;
 
-function answer({ method, url, headers }: IncomingMessage, response: ServerResponse): void {
+function respond({ method, url, headers }: IncomingMessage, response: ServerResponse): void {
   response.end(`${method} ${url} ${headers['proxy-authorization'] ?? ''}`.trim());
 }
 
 /** Starts a server that responds with the request's method and path, and its Proxy-Authorization. */
 async function startServer(t: TestContext, tls?: { cert: string; key: string }): Promise<number> {
-  const server: Server = tls === undefined ? createServer(answer) : createTlsServer(tls, answer);
+  const server: Server = tls === undefined ? createServer(respond) : createTlsServer(tls, respond);
   await once(server.listen(0, '127.0.0.1'), 'listening');
   t.after(() => {
     server.close();

@@ -62,7 +62,7 @@ test('a request to a server that does not respond fails with the server’s name
   const { port } = server.address() as AddressInfo;
   const request = new HttpClient({ timeout: 0.05 }).send({ url: new URL(`http://127.0.0.1:${port}/v3`) });
   await assert.rejects(request, {
-    kind: 'no-answer',
+    kind: 'no-response',
     message: `127.0.0.1:${port} sent no complete response within 0.05 s`,
   });
 });

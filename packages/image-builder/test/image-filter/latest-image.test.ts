@@ -73,7 +73,7 @@ describe('the latest image', () => {
 });
 
 describe('an image', () => {
-  const refusals: readonly [what: string, Partial<ImageCandidate>, ImageFilter, reason: string][] = [
+  const cases: readonly [what: string, Partial<ImageCandidate>, ImageFilter, reason: string][] = [
     ['that is pending', { isUsable: false, status: 'queued' }, {}, 'it is queued'],
     ['with another owner', { isOwn: false, owner: 'them' }, {}, 'its owner is them, not self'],
     [
@@ -115,7 +115,7 @@ describe('an image', () => {
       'it was made at 2026-04-01T00:00:00.000Z, before 2026-04-02T00:00:00.000Z',
     ],
   ];
-  for (const [what, properties, filter, reason] of refusals) {
+  for (const [what, properties, filter, reason] of cases) {
     test(`an image ${what} does not pass the filter, and the reason is reported`, () => {
       assert.deepEqual(choose([image('a', properties)], filter), [undefined, [`a: ${reason}`]]);
     });

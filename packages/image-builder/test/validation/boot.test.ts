@@ -8,7 +8,7 @@ import { RepositoryFixture } from '../../../../test/fixtures/repository-fixture.
 import { withCode } from '../../../../test/fixtures/with-code.ts';
 import type { BootValidation } from '../../src/disk-image.ts';
 import type { BuildJob, ImageFormat, Progress } from '../../src/index.ts';
-import { assertNoRemains } from '../host-remains.ts';
+import { assertNoOrphans } from '../host-orphans.ts';
 import { ScriptedBuilder } from '../scripted-builder.ts';
 
 /** A machine's code is interpreted: a test must not depend on what the host lets it have. */
@@ -53,7 +53,7 @@ async function assertNothing({ directory, events }: RepositoryFixture): Promise<
   assert.deepEqual(events, []);
   assert.deepEqual(await readdir(directory), ['.nodepool-builder']);
   assert.deepEqual(await readdir(join(directory, '.nodepool-builder', 'staging')), []);
-  await assertNoRemains(directory);
+  await assertNoOrphans(directory);
 }
 
 describe('successful boot tests', () => {
@@ -74,7 +74,7 @@ describe('successful boot tests', () => {
     assert.ok(!log.includes('\u001B'));
     const [first, last] = [seen[0], seen.at(-1)].map((progress) => progress?.done);
     assert.deepEqual({ first, last }, { first: 80, last: 100 });
-    await assertNoRemains(fixture.directory);
+    await assertNoOrphans(fixture.directory);
   });
 
   test('an image whose expected console line does not end, such as a prompt, is published', async (t) => {

@@ -107,10 +107,10 @@ test('an orphan scan deletes other orphans after a failed deletion, and the next
   for (const number of [8, 9]) {
     provider.plant({ externalId: `orphan ${number}`, uploadId: `000000000${number}-${OWNER}` });
   }
-  let refusals = 0;
+  let attempts = 0;
   provider.beforeDelete = () => {
-    refusals += 1;
-    if (refusals === 1) throw new Error('it is in use');
+    attempts += 1;
+    if (attempts === 1) throw new Error('it is in use');
   };
   for (const time of [0, 1]) {
     collection.now = time * INTERVAL;

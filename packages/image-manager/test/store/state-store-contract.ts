@@ -263,9 +263,9 @@ export function stateStoreContract(
       const location = await newLocation();
       const stores = await Promise.all(Array.from({ length: 5 }, () => openUntilEnd(t, location)));
       const request: Request = { kind: 'rollback', diskimage: 'debian' };
-      const answers = await Promise.all(stores.map((store) => store.askOnce(request)));
-      assert.equal(answers.filter(({ isNew }) => isNew).length, 1);
-      assert.equal(new Set(answers.map(({ number }) => number)).size, 1);
+      const askedOnce = await Promise.all(stores.map((store) => store.askOnce(request)));
+      assert.equal(askedOnce.filter(({ isNew }) => isNew).length, 1);
+      assert.equal(new Set(askedOnce.map(({ number }) => number)).size, 1);
       assert.equal((await stores[0]?.requests())?.length, 1);
       assert.ok((await stores[0]?.askOnce({ ...request, diskimage: 'other' }))?.isNew);
     });

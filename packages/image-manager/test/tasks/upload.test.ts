@@ -8,11 +8,11 @@ import { followUpload } from '../../src/tasks/upload.ts';
 import { build, upload } from '../store/records.ts';
 
 /** Runs an upload whose builder returns this result. Returns the record afterwards. */
-async function recordAfter(answer: string, checksum?: string) {
-  return (await recordsAfter(answer, checksum)).after;
+async function recordAfter(reply: string, checksum?: string) {
+  return (await recordsAfter(reply, checksum)).after;
 }
 
-async function recordsAfter(answer: string, checksum?: string) {
+async function recordsAfter(reply: string, checksum?: string) {
   const of = build('ownerabc', 1, { state: 'ready', ...(checksum !== undefined && { checksum }) });
   const record = upload('ownerabc', 2, of, { leftovers: true });
   const leadership = { write: async () => {} } as unknown as ManagerLeadership;
@@ -31,7 +31,7 @@ async function recordsAfter(answer: string, checksum?: string) {
     fleet: {
       run: async (_, argument) => {
         asked = argument;
-        return Buffer.from(answer);
+        return Buffer.from(reply);
       },
     } as Partial<TaskContext['fleet']> as TaskContext['fleet'],
     logger: new RecordingLogger(),
@@ -49,7 +49,7 @@ test('a successful upload is recorded with its external-id and leaves nothing to
   assert.equal(after?.endedAt, 5000);
 });
 
-for (const answer of [
+for (const reply of [
   '',
   'null',
   '[]',
@@ -59,13 +59,13 @@ for (const answer of [
   '{"external-id": 7}',
   '{"external',
 ]) {
-  test(`an upload result without an external-id is a failure that may have left partial data: ${answer}`, async () => {
-    const after = await recordAfter(answer);
+  test(`an upload result without an external-id is a failure that may have left partial data: ${reply}`, async () => {
+    const after = await recordAfter(reply);
     assert.equal(after?.state, 'failed');
     assert.equal(after?.leftovers, true);
     assert.equal(
       after?.error,
-      `the builder returned ${JSON.stringify(answer)} without an external-id; check its log`,
+      `the builder returned ${JSON.stringify(reply)} without an external-id; check its log`,
     );
   });
 }

@@ -14,7 +14,7 @@ import { BACKGROUND_LOG, BACKGROUND_OPTION } from './serve-options.ts';
 
 /** Message of the background process to the process that started it, with the outcome of the start. */
 interface BackgroundReport {
-  readonly fault?: string;
+  readonly error?: string;
   readonly exitReason?: ExitReason;
 }
 
@@ -38,12 +38,12 @@ export async function startInBackground(
   });
   const ended = once(child, 'exit').then(([code, signal]): [BackgroundReport] => {
     const end = signal ?? `exit code ${code}`;
-    return [{ fault: `nodepool-builder ended at once with ${end}; see ${path} for the reason` }];
+    return [{ error: `nodepool-builder ended at once with ${end}; see ${path} for the reason` }];
   });
   try {
     const [report] = await Promise.race([once(child, 'message'), ended]);
-    const { fault, exitReason = 'failed' }: BackgroundReport = report;
-    if (fault !== undefined) throw new CommandError(fault, { exitReason });
+    const { error, exitReason = 'failed' }: BackgroundReport = report;
+    if (error !== undefined) throw new CommandError(error, { exitReason });
     return { pid: child.pid, log: path };
   } finally {
     child.removeAllListeners();

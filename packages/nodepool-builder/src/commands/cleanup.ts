@@ -276,7 +276,7 @@ interface OrphansOfBuilds {
   readonly failure?: Error;
 }
 
-/** Lists the orphans of builds. Uploads need no permission to list instances, so a refusal is only a warning. */
+/** Lists the orphans of builds. Uploads need no permission to list instances, so a denial is only a warning. */
 async function orphansOfBuilds(provider: InstanceProvider, signal: AbortSignal): Promise<OrphansOfBuilds> {
   const [instances, captures] = await Promise.allSettled([
     provider.list({ signal }),
@@ -297,8 +297,8 @@ async function orphansOfBuilds(provider: InstanceProvider, signal: AbortSignal):
   const errors = [instances, captures].flatMap((list) => (list.status === 'rejected' ? [list.reason] : []));
   const failure = errors.find((error) => Object(error).refused !== true);
   if (failure !== undefined) return { orphans, failure };
-  const [refusal] = errors.filter(({ code }) => code !== 'no-such-service'); // otherwise the provider stores only images
-  if (refusal !== undefined) warn(`cannot look for orphans of builds: ${errorLine(refusal)}`);
+  const [error] = errors.filter(({ code }) => code !== 'no-such-service'); // otherwise the provider stores only images
+  if (error !== undefined) warn(`cannot look for orphans of builds: ${errorLine(error)}`);
   return { orphans };
 }
 

@@ -88,8 +88,8 @@ async function find(image: string, settings: EvidenceSettings): Promise<Evidence
   if (provider !== undefined) return await ofUpload(image, provider, settings);
   const path = await realpath(image).catch(() => undefined);
   if (path !== undefined && (await stat(path)).isFile()) return await ofFile(path, settings);
-  const fault = imageIdError(image);
-  if (fault !== undefined) {
+  const error = imageIdError(image);
+  if (error !== undefined) {
     throw new CommandError(`${image} does not exist; name an image-id or an image file`, {
       exitReason: 'not-found',
     });

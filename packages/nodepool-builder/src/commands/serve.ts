@@ -51,7 +51,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   try {
     await runBuilder(options);
   } catch (error) {
-    await reportToForeground({ fault: errorLine(error), exitReason: exitReasonOf(error) });
+    await reportToForeground({ error: errorLine(error), exitReason: exitReasonOf(error) });
     throw error;
   }
 }

@@ -89,8 +89,8 @@ function addMetadata(text: string, metadata: Metadata = {}): Metadata {
 async function runUpload(file: string, options: UploadOptions, modules: Modules): Promise<void> {
   const { name, meta: metadata = {}, dryRun = false, json, temporaryDirectory } = options;
   const source = await sourceFile(file, '--format', options.format);
-  const fault = imageIdError(name);
-  if (fault !== undefined) throw usageError(`--name ${JSON.stringify(name)} ${fault}; choose another`);
+  const error = imageIdError(name);
+  if (error !== undefined) throw usageError(`--name ${JSON.stringify(name)} ${error}; choose another`);
   const uploaded = await withProvider(
     options,
     modules,

@@ -27,8 +27,8 @@ export function openTarget(target: LogTarget): Writable {
   } catch (cause) {
     const reason = `cannot open the log file: ${(cause as Error).message}`;
     const remedy = 'create its directory, or correct the path in the file of -l';
-    const fault = { line: 1, column: 1, severity: 'error', reason, remedy } as const;
-    throw new ConfigurationError(target.filename, [fault], { cause });
+    const diagnostic = { line: 1, column: 1, severity: 'error', reason, remedy } as const;
+    throw new ConfigurationError(target.filename, [diagnostic], { cause });
   }
 }
 

@@ -50,11 +50,11 @@ export async function askServers<T>(
 
 /** @param reasons the error of each server's query */
 function failureOf(servers: readonly ServerAddress[], reasons: readonly unknown[]): Error {
-  const refusals = servers.flatMap((server, index) => refusalOf(server, reasons[index]) ?? []);
+  const denials = servers.flatMap((server, index) => denial(server, reasons[index]) ?? []);
   const [cause] = reasons;
-  if (refusals.length > 0) {
+  if (denials.length > 0) {
     const remedy = 'correct host, port and ssl- keys of gearman-servers, or the certificate of the server';
-    return new CommandError(`${refusals.join('; ')}; ${remedy}`, { exitReason: 'refused', cause });
+    return new CommandError(`${denials.join('; ')}; ${remedy}`, { exitReason: 'refused', cause });
   }
   const names = servers.map(formatAddress).join(', ');
   const others = reasons.map(causeOf).filter(({ code }) => code !== undefined && code !== 'ECONNREFUSED');
@@ -66,7 +66,7 @@ function failureOf(servers: readonly ServerAddress[], reasons: readonly unknown[
 }
 
 /** Describes why a server is running but accepts no command; undefined if it does not respond. */
-function refusalOf(server: ServerAddress, reason: unknown): string | undefined {
+function denial(server: ServerAddress, reason: unknown): string | undefined {
   const name = `job server ${formatAddress(server)}`;
   const { code, syscall, reason: alert, message = '' } = causeOf(reason);
   if (server.tls !== undefined && code !== undefined && syscall === undefined) {

@@ -9,11 +9,11 @@ export const wholeNumber: (text: string) => number = integer(0, 'It must be a wh
 /** Parser of TCP ports; with 0, the system chooses one. */
 export const portNumber: (text: string) => number = integer(0, 'It must be a port number.', 65_535);
 
-function integer(minimum: number, fault: string, maximum = Number.MAX_SAFE_INTEGER) {
+function integer(minimum: number, message: string, maximum = Number.MAX_SAFE_INTEGER) {
   return (text: string): number => {
     const value = text.trim() === '' ? Number.NaN : Number(text);
     if (Number.isInteger(value) && value >= minimum && value <= maximum) return value;
-    throw new InvalidArgumentError(fault);
+    throw new InvalidArgumentError(message);
   };
 }
 

@@ -47,7 +47,7 @@ const ACTION_ROUTES: readonly (readonly [
   ['POST', '/uploads/:id/cancel', 'cancel-upload', 'Cancels an upload that runs or waits'],
 ];
 
-const ACTION_ANSWER = {
+const ACTION_RESPONSE = {
   type: 'object',
   required: ['done'],
   additionalProperties: false,
@@ -83,7 +83,7 @@ export function api(server: FastifyInstance, context: WebContext): void {
     server.route<Subject>({
       method,
       url: API + path,
-      schema: { summary, params: SUBJECT, response: { 202: ACTION_ANSWER }, security: [{ token: [] }] },
+      schema: { summary, params: SUBJECT, response: { 202: ACTION_RESPONSE }, security: [{ token: [] }] },
       handler: async (request, reply) => {
         const done = await act(context, request, action, request.params.id, formTokenOf(request));
         return await reply.code(202).send({ done });

@@ -66,12 +66,12 @@ test('a reload closes a removed provider once the last job that uses it has ende
   t.after(() => client.close());
 
   const begun = once(emitter, 'begin');
-  const answer = client.submit('image-upload:1', '{"provider": "gone", "image-name": "debian"}');
+  const outcome = client.submit('image-upload:1', '{"provider": "gone", "image-name": "debian"}');
   await begun;
   builder.reload(await configure(''));
   const closed = once(emitter, 'close');
   uploaded.resolve();
-  assert.match(String(await answer), /external-id/);
+  assert.match(String(await outcome), /external-id/);
   await closed;
   await builder.close();
   assert.deepEqual(events, ['begin', 'end', 'close']);

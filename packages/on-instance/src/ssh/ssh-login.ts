@@ -34,7 +34,7 @@ export function sshLogin(
       const client = new ssh2.Client();
       const ready = Promise.withResolvers<void>();
       const given = Promise.withResolvers<string>();
-      let refusal: Error | undefined;
+      let lastError: Error | undefined;
       client.once('ready', ready.resolve).once('error', ready.reject);
       client.once('close', () => ready.reject(new Error('the connection was closed')));
       const hostVerifier = (key: Buffer): boolean => {
@@ -43,7 +43,7 @@ export function sshLogin(
           given.resolve(key.toString('base64'));
           return true;
         } catch (error) {
-          refusal = error as Error;
+          lastError = error as Error;
           return false;
         }
       };
@@ -65,7 +65,7 @@ export function sshLogin(
         client.on('error', () => {}); // the connection is abandoned
         client.destroy();
         signal.throwIfAborted();
-        throw refusal ?? refused(username, address, error);
+        throw lastError ?? refused(username, address, error);
       }
     },
     describe: () => hostKey.describe(),

@@ -59,7 +59,7 @@ export function winrmLogin(username: string, settings: WinrmSettings, hostKey: H
       } catch (error) {
         service.close();
         signal.throwIfAborted();
-        throw asRefusal(error);
+        throw asLoginError(error);
       }
     },
     describe: () => {
@@ -103,7 +103,7 @@ async function probeWinrm(address: InstanceAddress, signal: AbortSignal): Promis
 }
 
 /** Handles a service that is starting or stopping, which may respond with any error. */
-function asRefusal(error: unknown): unknown {
+function asLoginError(error: unknown): unknown {
   if (!(error instanceof ImageError) || error.code !== 'instance-failed') return error;
   return new ImageError('login-refused', error.message, { cause: error });
 }

@@ -26,13 +26,13 @@ export interface WinrmRequest {
 }
 
 /** A response. */
-export interface Answer {
+export interface WinrmResponse {
   readonly status: number;
   readonly document: string;
 }
 
 /** Reads a request as strictly as the service does: what is missing or wrong is a fault. */
-export function readRequest(body: string): WinrmRequest | Answer {
+export function readRequest(body: string): WinrmRequest | WinrmResponse {
   if (Buffer.byteLength(body) > 153_600) return fault('w:EncodingLimit', '2150858878');
   const document = new DOMParser({ onError: onErrorStopParsing }).parseFromString(body, 'text/xml');
   const header = (namespace: string, name: string): string | undefined =>
@@ -68,17 +68,17 @@ export function readRequest(body: string): WinrmRequest | Answer {
 
 /** Responses of the service, whose prefixes differ from the requests’. */
 export const bodies = {
-  empty: (request: WinrmRequest): Answer => answer(request, ''),
-  created: (request: WinrmRequest, shellId: string): Answer =>
-    answer(
+  empty: (request: WinrmRequest): WinrmResponse => respond(request, ''),
+  created: (request: WinrmRequest, shellId: string): WinrmResponse =>
+    respond(
       request,
       `<x:ResourceCreated><a:Address>https://127.0.0.1/wsman</a:Address><a:ReferenceParameters><w:ResourceURI>${SHELL}/cmd</w:ResourceURI><w:SelectorSet><w:Selector Name="ShellId">${shellId}</w:Selector></w:SelectorSet></a:ReferenceParameters></x:ResourceCreated><q:Shell><q:ShellId>${shellId}</q:ShellId><q:InputStreams>stdin</q:InputStreams><q:OutputStreams>stdout stderr</q:OutputStreams></q:Shell>`,
     ),
-  started: (request: WinrmRequest, commandId: string): Answer =>
-    answer(request, `<q:CommandResponse><q:CommandId>${commandId}</q:CommandId></q:CommandResponse>`),
-  sent: (request: WinrmRequest): Answer => answer(request, '<q:SendResponse/>'),
-  signalled: (request: WinrmRequest): Answer => answer(request, '<q:SignalResponse/>'),
-  received: (request: WinrmRequest, commandId: string, { pieces, exitCode }: DoubleOutput): Answer => {
+  started: (request: WinrmRequest, commandId: string): WinrmResponse =>
+    respond(request, `<q:CommandResponse><q:CommandId>${commandId}</q:CommandId></q:CommandResponse>`),
+  sent: (request: WinrmRequest): WinrmResponse => respond(request, '<q:SendResponse/>'),
+  signalled: (request: WinrmRequest): WinrmResponse => respond(request, '<q:SignalResponse/>'),
+  received: (request: WinrmRequest, commandId: string, { pieces, exitCode }: DoubleOutput): WinrmResponse => {
     const streams = pieces.map(
       ({ stream, bytes }) =>
         `<q:Stream Name="${stream}" CommandId="${commandId}">${bytes.toString('base64')}</q:Stream>`,
@@ -87,17 +87,17 @@ export const bodies = {
       exitCode === undefined
         ? `<q:CommandState CommandId="${commandId}" State="${SHELL}/CommandState/Running"/>`
         : `<q:Stream Name="stdout" CommandId="${commandId}" End="true"/><q:Stream Name="stderr" CommandId="${commandId}" End="true"/><q:CommandState CommandId="${commandId}" State="${SHELL}/CommandState/Done"><q:ExitCode>${exitCode}</q:ExitCode></q:CommandState>`;
-    return answer(request, `<q:ReceiveResponse>${streams.join('')}${state}</q:ReceiveResponse>`);
+    return respond(request, `<q:ReceiveResponse>${streams.join('')}${state}</q:ReceiveResponse>`);
   },
 };
 
 /** A refusal. */
-export function fault(subcode: string, code: string): Answer {
+export function fault(subcode: string, code: string): WinrmResponse {
   const body = `<e:Fault xmlns:f="http://schemas.microsoft.com/wbem/wsman/1/wsmanfault"><e:Code><e:Value>e:Receiver</e:Value><e:Subcode><e:Value>${subcode}</e:Value></e:Subcode></e:Code><e:Reason><e:Text xml:lang="en-US">The double refuses. </e:Text></e:Reason><e:Detail><f:WSManFault Code="${code}" Machine="DOUBLE"><f:Message>The double refuses. </f:Message></f:WSManFault></e:Detail></e:Fault>`;
   return { status: 500, document: wrapped('', body) };
 }
 
-function answer({ messageId }: WinrmRequest, body: string): Answer {
+function respond({ messageId }: WinrmRequest, body: string): WinrmResponse {
   return { status: 200, document: wrapped(`<a:RelatesTo>${messageId}</a:RelatesTo>`, body) };
 }
 

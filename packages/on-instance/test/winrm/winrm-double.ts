@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { DoubleCommand, type Program } from './double-command.ts';
-import { type Answer, bodies, fault, readRequest, type WinrmRequest } from './envelopes.ts';
+import { bodies, fault, readRequest, type WinrmRequest, type WinrmResponse } from './envelopes.ts';
 
 /** Settings of a {@link WinrmDouble}. */
 export interface WinrmDoubleOptions {
@@ -84,7 +84,7 @@ export class WinrmDouble implements AsyncDisposable {
     } else if (!this.#isKnown(request)) {
       response.writeHead(401, { 'www-authenticate': [...this.schemes] }).end();
     } else {
-      const { status, document } = await this.#answer(body);
+      const { status, document } = await this.#respond(body);
       response.writeHead(status, { 'content-type': 'application/soap+xml;charset=UTF-8' }).end(document);
     }
   }
@@ -93,7 +93,7 @@ export class WinrmDouble implements AsyncDisposable {
     return authorization === this.#authorization && this.schemes.some((scheme) => scheme.startsWith('Basic'));
   }
 
-  async #answer(body: string): Promise<Answer> {
+  async #respond(body: string): Promise<WinrmResponse> {
     const request = readRequest(body);
     if ('status' in request) return request;
     if (this.#messageIds.has(request.messageId)) return fault('wsa:DuplicateMessageID', '2150858752');
@@ -126,14 +126,14 @@ export class WinrmDouble implements AsyncDisposable {
     }
   }
 
-  #create(request: WinrmRequest): Answer {
+  #create(request: WinrmRequest): WinrmResponse {
     if (request.options.WINRS_CODEPAGE !== '65001') return fault('w:InvalidOptions', '2150858770');
     const shellId = crypto.randomUUID().toUpperCase();
     this.#shells.set(shellId, new Map());
     return bodies.created(request, shellId);
   }
 
-  #command(request: WinrmRequest, commands: Map<string, DoubleCommand>): Answer {
+  #command(request: WinrmRequest, commands: Map<string, DoubleCommand>): WinrmResponse {
     if (request.commandLine.length > 8191) return fault('w:InternalError', '2147942487');
     this.commandLines.push(request.commandLine);
     const command = new DoubleCommand(request.commandLine, this.#program);
@@ -141,7 +141,7 @@ export class WinrmDouble implements AsyncDisposable {
     return bodies.started(request, command.id);
   }
 
-  async #receive(request: WinrmRequest, command: DoubleCommand): Promise<Answer> {
+  async #receive(request: WinrmRequest, command: DoubleCommand): Promise<WinrmResponse> {
     if (this.timeouts > 0) {
       this.timeouts -= 1;
       return fault('w:TimedOut', '2150858793');

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { ClaimRequest, Instance } from '@nodepool-builder/image-builder';
-import { AwsRefusal } from '../../../../test/doubles/aws/model.ts';
+import { AwsError } from '../../../../test/doubles/aws/model.ts';
 import { type InstanceFixture, instanceFixture, PUBLIC_KEY } from './instance-fixture.ts';
 
 const CLAIM: ClaimRequest = { uploadId: 'u1', imageId: 'debian-1', imageName: 'debian' };
@@ -94,12 +94,12 @@ test('the parts of an AWS capture that a killed process left are listed and remo
   double.fault = ({ operation }) => {
     if (operation === 'CreateImage') setImmediate(() => abort.abort(new Error('killed')));
     // As if the process were killed, which removes nothing.
-    return operation === 'DeregisterImage' ? new AwsRefusal('UnauthorizedOperation', 'no', 403) : undefined;
+    return operation === 'DeregisterImage' ? new AwsError('UnauthorizedOperation', 'no', 403) : undefined;
   };
   await assert.rejects(instance.capture({ imageId: 'debian-1' }, { signal: abort.signal }), /killed/);
   assert.deepEqual(stored(fixture), [[`debian-1-${instance.id}`], 1]);
   double.fault = ({ operation }) =>
-    operation === 'DeleteSnapshot' ? new AwsRefusal('UnauthorizedOperation', 'no', 403) : undefined;
+    operation === 'DeleteSnapshot' ? new AwsError('UnauthorizedOperation', 'no', 403) : undefined;
   const [pending, ...others] = await openInstances().captures();
   assert.deepEqual([pending?.imageId, others], ['debian-1', []]);
   await assert.rejects(pending?.discard() ?? Promise.resolve(), /DeleteSnapshot/);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ImageError, type ImageErrorCode, type LaunchRequest } from '@nodepool-builder/image-builder';
 import { CloudError } from '@nodepool-builder/image-builder/plugin';
-import { AwsRefusal } from '../../../../test/doubles/aws/model.ts';
+import { AwsError } from '../../../../test/doubles/aws/model.ts';
 import type { Region } from '../../../../test/doubles/aws/region.ts';
 import { smallestType } from '../../src/instance/launch-instance.ts';
 import { SECRET } from '../aws-fixture.ts';
@@ -165,7 +165,7 @@ test('a failed launch in AWS reports the reason, and leaves nothing', async (t) 
   ];
   for (const [code, message, words, kind] of codes) {
     double.fault = ({ operation }) =>
-      operation === 'RunInstances' ? new AwsRefusal(code, message, 403) : undefined;
+      operation === 'RunInstances' ? new AwsError(code, message, 403) : undefined;
     await assert.rejects(provider.launch(REQUEST), (error: Error) => {
       assert.ok(fails('launch-failed', words)(error));
       return error.cause instanceof CloudError && error.cause.code === kind;
@@ -173,7 +173,7 @@ test('a failed launch in AWS reports the reason, and leaves nothing', async (t) 
     assert.deepEqual(resources(fixture), NOTHING);
   }
   double.fault = () => undefined;
-  double.region().launchFault = 'Internal error on launch';
+  double.region().launchError = 'Internal error on launch';
   await assert.rejects(
     provider.launch(REQUEST),
     fails('launch-failed', /is terminated: Internal error on launch/),
@@ -228,7 +228,7 @@ test('an AWS instance that a process left is listed with its build, and removed'
   // As if the process died with the response to RunInstances, or before it.
   double.fault = ({ operation }) =>
     operation === 'RunInstances' || operation === 'DeleteKeyPair'
-      ? new AwsRefusal('UnauthorizedOperation', 'not now', 403)
+      ? new AwsError('UnauthorizedOperation', 'not now', 403)
       : undefined;
   await assert.rejects(openInstances().launch(REQUEST), fails('launch-failed', /not now/));
   assert.ok(fixture.lines.some((line) => /cleanup after the failed launch .* failed/.test(line)));
@@ -249,7 +249,7 @@ test('an AWS instance that a process left is listed with its build, and removed'
   assert.equal(found?.buildId, 'debian-1');
   double.fault = ({ operation }) =>
     operation === 'TerminateInstances'
-      ? new AwsRefusal('OperationNotPermitted', 'it may not be terminated', 400)
+      ? new AwsError('OperationNotPermitted', 'it may not be terminated', 400)
       : undefined;
   await assert.rejects(
     found?.destroy() ?? Promise.resolve(),

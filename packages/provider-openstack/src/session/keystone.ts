@@ -35,17 +35,17 @@ export class Keystone {
     const request = { method: 'GET', url, signal } as const;
     const response = await this.#transport.send(request);
     // 300 Multiple Choices lists the versions.
-    const refusal = response.status > 300 ? this.#transport.refusal(request, response) : undefined;
-    if (refusal?.retriable) throw refusal;
+    const error = response.status > 300 ? this.#transport.responseError(request, response) : undefined;
+    if (error?.retriable) throw error;
     const api =
-      refusal === undefined
+      error === undefined
         ? this.#transport.parse(request, response, (body) => listedIdentityApi(this.#auth, body))
         : undefined;
     if (api !== undefined) return api;
     throw new CloudError(
       'invalid-settings',
       `cloud ${this.#transport.cloud}: Keystone lists no usable version at ${url.origin}${url.pathname}; correct auth_url in clouds.yaml, or append the version (/v3)`,
-      { cause: refusal, status: response.status },
+      { cause: error, status: response.status },
     );
   }
 
@@ -60,7 +60,7 @@ export class Keystone {
     } as const;
     const response = await this.#transport.send(request);
     if (response.status >= 300) {
-      const cause = this.#transport.refusal(request, response);
+      const cause = this.#transport.responseError(request, response);
       if (cause.code !== 'not-found') throw cause;
       // A 404 from a wrong auth_url must not look like a missing resource.
       const message = `${cause.message}; correct auth_url in clouds.yaml`;

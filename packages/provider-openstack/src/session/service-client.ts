@@ -120,7 +120,7 @@ export class ServiceClient {
       };
       const send = async (): Promise<JsonResponse<T>> => {
         const response = await transport.send(request);
-        if (!isExpected(response.status, options.expect)) throw transport.refusal(request, response);
+        if (!isExpected(response.status, options.expect)) throw transport.responseError(request, response);
         const value = reader && transport.parse(request, response, (json) => reader.check(json));
         return { ...response, value: value as T };
       };
@@ -151,7 +151,7 @@ export class ServiceClient {
       const fields = { 'content-type': 'application/octet-stream', ...headers, ...credential };
       const request = { method: 'PUT', url, headers: fields } as const;
       const response = await transport.put({ ...request, body, size, stallTimeout, signal });
-      if (!isExpected(response.status)) throw transport.refusal(request, response);
+      if (!isExpected(response.status)) throw transport.responseError(request, response);
       return response;
     });
   }
@@ -169,7 +169,7 @@ export class ServiceClient {
         stallTimeout: DEFAULT_STALL_TIMEOUT,
         signal,
       });
-      if (!isExpected(response.status)) throw transport.refusal(request, response);
+      if (!isExpected(response.status)) throw transport.responseError(request, response);
       return body;
     });
   }

@@ -38,7 +38,7 @@ export const V3: TokenRequest = {
   },
   read({ headers, value, now }) {
     const { 'x-subject-token': id } = V3_HEADERS.check(headers, 'the headers');
-    const { token } = V3_ANSWER.check(value);
+    const { token } = V3_RESPONSE.check(value);
     const catalog = endpointsIn(token.catalog, (values) =>
       V3_ENDPOINT.valid(values).map((endpoint) => ({
         interface: endpoint.interface,
@@ -79,7 +79,7 @@ const V3_HEADERS = new JsonReader({
   properties: { 'x-subject-token': TEXT },
 });
 
-const V3_ANSWER = new JsonReader({
+const V3_RESPONSE = new JsonReader({
   type: 'object',
   required: ['token'],
   properties: {
@@ -108,7 +108,7 @@ export const V2: TokenRequest = {
     return { auth: { ...credentials, ...tenant(auth.scope.project ?? {}) } };
   },
   read({ value, now }) {
-    const { token, serviceCatalog } = V2_ANSWER.check(value).access;
+    const { token, serviceCatalog } = V2_RESPONSE.check(value).access;
     const catalog = endpointsIn(serviceCatalog, (values) =>
       V2_ENDPOINT.valid(values).flatMap((endpoint) =>
         (['public', 'internal', 'admin'] as const).flatMap((which) => {
@@ -141,7 +141,7 @@ const V2_ENDPOINT = new JsonReader({
   properties: { region: {}, publicURL: {}, internalURL: {}, adminURL: {} },
 });
 
-const V2_ANSWER = new JsonReader({
+const V2_RESPONSE = new JsonReader({
   type: 'object',
   required: ['access'],
   properties: {

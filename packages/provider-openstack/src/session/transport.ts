@@ -131,7 +131,7 @@ export class Transport {
   }
 
   /** Converts an error response to an error. */
-  refusal(request: Sent, response: HttpResponse): CloudError {
+  responseError(request: Sent, response: HttpResponse): CloudError {
     const { password, token, secret } = this.#settings.auth as Readonly<Record<string, unknown>>;
     const secrets = [password, token, secret, request.headers?.['x-auth-token']];
     return responseError(this.#name(request), response, {

@@ -2,13 +2,17 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LaunchRequest } from '@nodepool-builder/image-builder';
 import { CloudError } from '@nodepool-builder/image-builder/plugin';
-import { answersWith, changesAnswer, losesAnswer } from '../../../../test/fixtures/fault-proxy/faults.ts';
+import {
+  changesResponse,
+  losesResponse,
+  respondsWith,
+} from '../../../../test/fixtures/fault-proxy/faults.ts';
 import { createImage, fails, type NovaCloud, openNovaCloud, PUBLIC_KEY } from './instance-cloud.ts';
 
 const REQUEST: LaunchRequest = { buildId: 'debian-1', image: 'base', publicKey: PUBLIC_KEY, port: 22 };
 
 /** Resources of a launch. */
-function remains({ nova }: NovaCloud): object {
+function orphans({ nova }: NovaCloud): object {
   const { servers, keyPairs, neutron } = nova;
   return { servers: servers.size, keyPairs: keyPairs.size, floatingIps: neutron.floatingIps.length };
 }
@@ -34,7 +38,7 @@ test('a server boots from the newest image with the name, with the settings and 
   const { nova, open, account, glance } = cloud;
   const newest = await createImage(account, 'base');
   // Glance's times are in seconds.
-  const inOrder = changesAnswer(({ images }) => ({
+  const inOrder = changesResponse(({ images }) => ({
     images: (images as { id: string }[]).map((image) => ({
       ...image,
       created_at: image.id === newest ? '2026-01-02T00:00:00Z' : '2026-01-01T00:00:00Z',
@@ -85,7 +89,7 @@ test('a floating IP is created for an instance without a public address, and del
     [instance.id],
   );
   await instance.destroy();
-  assert.deepEqual(remains(cloud), NOTHING);
+  assert.deepEqual(orphans(cloud), NOTHING);
 
   const looking = { method: 'GET', path: /\/floatingips/ };
   faults.inject(looking, async (exchange) => {
@@ -98,7 +102,7 @@ test('a floating IP is created for an instance without a public address, and del
 
   nova.neutron.free = [];
   await assert.rejects(provider.launch(REQUEST), fails('launch-failed', /No more IP addresses/));
-  assert.deepEqual(remains(cloud), NOTHING);
+  assert.deepEqual(orphans(cloud), NOTHING);
   await assert.rejects(
     open({ pool: 'absent' }).launch(REQUEST),
     fails('launch-failed', /no network has .*"absent"/),
@@ -112,19 +116,19 @@ test('a failed launch in Nova reports a reason and leaves no resources', async (
   const quota = {
     forbidden: { code: 403, message: 'Quota exceeded for instances: Requested 1, but already used 10' },
   };
-  faults.inject({ method: 'POST', path: /\/servers$/ }, answersWith(403, { body: quota }));
+  faults.inject({ method: 'POST', path: /\/servers$/ }, respondsWith(403, { body: quota }));
   await assert.rejects(provider.launch(REQUEST), (error: Error) => {
     assert.ok(fails('launch-failed', /Quota exceeded for instances/)(error));
     return error.cause instanceof CloudError && error.cause.code === 'quota-exceeded';
   });
-  assert.deepEqual(remains(cloud), NOTHING);
+  assert.deepEqual(orphans(cloud), NOTHING);
 
   nova.fault = 'No valid host was found. There are not enough hosts available.';
   await assert.rejects(
     provider.launch(REQUEST),
     fails('launch-failed', /went to ERROR: No valid host was found/),
   );
-  assert.deepEqual(remains(cloud), NOTHING);
+  assert.deepEqual(orphans(cloud), NOTHING);
   nova.fault = undefined;
 
   await assert.rejects(
@@ -138,10 +142,10 @@ test('a failed launch in Nova reports a reason and leaves no resources', async (
   );
 
   // A server exists, but only its name is known.
-  const lost = faults.inject({ method: 'POST', path: /\/servers$/ }, losesAnswer());
+  const lost = faults.inject({ method: 'POST', path: /\/servers$/ }, losesResponse());
   await assert.rejects(provider.launch(REQUEST), fails('launch-failed', /no response/));
   assert.equal(lost.hits, 1);
-  assert.deepEqual(remains(cloud), NOTHING);
+  assert.deepEqual(orphans(cloud), NOTHING);
 });
 
 test('resources in Nova that a failed cleanup left are listed with their build', async (t) => {
@@ -149,10 +153,10 @@ test('resources in Nova that a failed cleanup left are listed with their build',
   const { open, faults } = cloud;
   const provider = open({ pool: 'public' });
   // As if the process died with the response to this request.
-  faults.inject({ method: 'POST', path: /\/servers$/ }, answersWith(400));
-  faults.inject({ method: 'DELETE', times: 3 }, answersWith(500));
+  faults.inject({ method: 'POST', path: /\/servers$/ }, respondsWith(400));
+  faults.inject({ method: 'DELETE', times: 3 }, respondsWith(500));
   await assert.rejects(provider.launch(REQUEST), fails('launch-failed', /400/));
-  assert.deepEqual(remains(cloud), { ...NOTHING, keyPairs: 1 });
+  assert.deepEqual(orphans(cloud), { ...NOTHING, keyPairs: 1 });
   const [left, ...others] = await open().list();
   assert.ok(left !== undefined);
   assert.deepEqual(others, []);
@@ -162,7 +166,7 @@ test('resources in Nova that a failed cleanup left are listed with their build',
   await assert.rejects(left.consoleLog(), fails('instance-failed', /does not exist/));
   assert.deepEqual(await open({ owner: 'somebody else' }).list(), []);
   await left.destroy();
-  assert.deepEqual(remains(cloud), NOTHING);
+  assert.deepEqual(orphans(cloud), NOTHING);
 
   const instance = await provider.launch(REQUEST);
   const [name = ''] = cloud.nova.keyPairs.keys();

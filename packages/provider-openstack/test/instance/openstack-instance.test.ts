@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { LaunchRequest } from '@nodepool-builder/image-builder';
 import {
-  answersWith,
-  changesAnswer,
+  changesResponse,
   cutsAfter,
   expiresToken,
+  respondsWith,
 } from '../../../../test/fixtures/fault-proxy/faults.ts';
 import { OpenStackApi } from '../../../../test/fixtures/openstack/openstack-api.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
@@ -44,19 +44,19 @@ test('an instance in Nova that cannot be removed causes an error and stays in th
   const { open, faults } = await openNovaCloud(t);
   const provider = open();
   const instance = await provider.launch(REQUEST);
-  faults.inject({ method: 'DELETE', path: /\/servers\// }, answersWith(204));
+  faults.inject({ method: 'DELETE', path: /\/servers\// }, respondsWith(204));
   const failed = { status: 'ERROR', fault: { code: 500, message: 'the host is on fire' } };
   faults.inject(
     { method: 'GET', path: /\/servers\/(?!detail)/ },
-    changesAnswer(({ server }) => ({ server: { ...(server as object), ...failed } })),
+    changesResponse(({ server }) => ({ server: { ...(server as object), ...failed } })),
   );
   await assert.rejects(instance.destroy(), fails('cleanup-failed', /the host is on fire/));
   assert.equal((await provider.list()).length, 1);
-  faults.inject({ method: 'DELETE', times: 3 }, answersWith(500));
+  faults.inject({ method: 'DELETE', times: 3 }, respondsWith(500));
   await assert.rejects(instance.destroy(), fails('cleanup-failed', /500/));
 
   // The host does not respond, and each reading of the clock is half a minute later.
-  faults.inject({ method: 'DELETE', path: /\/servers\// }, answersWith(204));
+  faults.inject({ method: 'DELETE', path: /\/servers\// }, respondsWith(204));
   let clock = 0;
   t.mock.method(performance, 'now', () => (clock += 30_000));
   await assert.rejects(instance.destroy(), fails('cleanup-failed', /still exists 60 s after/));
@@ -84,11 +84,11 @@ test('a captured image is downloaded from Glance completely, from its start afte
   const directory = await temporaryDirectory(t);
   const path = join(directory, 'captured');
   const file = { method: 'GET', path: /\/file$/ };
-  for (const fault of [expiresToken(), answersWith(503), cutsAfter(1)]) glance.inject(file, fault);
+  for (const fault of [expiresToken(), respondsWith(503), cutsAfter(1)]) glance.inject(file, fault);
   await captured.save('raw', path);
   assert.deepEqual(JSON.parse(await readFile(path, 'utf8')), { '/root/mark': `${mark}\n` });
 
-  glance.inject({ ...file, times: 3 }, answersWith(200, { body: 'other bytes' }));
+  glance.inject({ ...file, times: 3 }, respondsWith(200, { body: 'other bytes' }));
   await assert.rejects(captured.save('raw', path), failsWith('checksum-mismatch', '11 of 70019 bytes'));
   await assert.rejects(access(path), { code: 'ENOENT' });
   const requests = glance.requests.length;
@@ -111,18 +111,18 @@ test('an incomplete captured image in Glance is removed', async (t) => {
   const shown = { method: 'GET', path: /\/images\/[^/?]+$/ };
   glance.inject(
     shown,
-    changesAnswer((image) => ({ ...image, status: 'killed' })),
+    changesResponse((image) => ({ ...image, status: 'killed' })),
   );
   await assert.rejects(capture(), fails('instance-failed', /went to killed/));
   await waitUntil('Nova to end', isIdle);
-  glance.inject(shown, answersWith(404));
+  glance.inject(shown, respondsWith(404));
   await assert.rejects(capture(), fails('instance-failed', /is gone/));
   await waitUntil('Nova to end', isIdle);
   const abort = new AbortController();
   const reason = new Error('enough');
   glance.inject(
     { ...shown, times: 100 },
-    changesAnswer((image) => {
+    changesResponse((image) => {
       abort.abort(reason);
       return { ...image, status: 'queued' };
     }),
@@ -135,9 +135,9 @@ test('an incomplete captured image in Glance is removed', async (t) => {
   const busy = {
     conflictingRequest: { code: 409, message: 'Cannot createImage while it is in task_state image_snapshot' },
   };
-  faults.inject({ method: 'POST', path: /\/action$/ }, answersWith(409, { body: busy }));
+  faults.inject({ method: 'POST', path: /\/action$/ }, respondsWith(409, { body: busy }));
   await assert.rejects(capture(), failsWith('conflict', 'image_snapshot'));
-  faults.inject({ method: 'POST', path: /\/action$/ }, answersWith(202));
+  faults.inject({ method: 'POST', path: /\/action$/ }, respondsWith(202));
   await assert.rejects(capture(), failsWith('invalid-response', 'Location'));
 });
 

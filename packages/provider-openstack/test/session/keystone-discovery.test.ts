@@ -69,8 +69,8 @@ describe("Keystone's version in its list", () => {
   });
 
   it('Keystone’s version may be read from the root URL of a single version', () => {
-    const answer = { version: version('v3.14', '/identity/v3/') };
-    assert.deepEqual(listedIdentityApi(withDomains('http://k/identity'), answer), {
+    const response = { version: version('v3.14', '/identity/v3/') };
+    assert.deepEqual(listedIdentityApi(withDomains('http://k/identity'), response), {
       version: 3,
       url: 'http://k/identity/v3',
     });
@@ -95,8 +95,8 @@ describe("Keystone's version in its list", () => {
     ];
     for (const [authUrl, href, url] of rows) {
       it(`Keystone’s link ${href} at ${authUrl} is requested at the scheme and host of auth_url`, () => {
-        const answer = { versions: { values: [version('v3.14', href)] } };
-        assert.equal(listedIdentityApi(withDomains(authUrl), answer)?.url, url);
+        const response = { versions: { values: [version('v3.14', href)] } };
+        assert.equal(listedIdentityApi(withDomains(authUrl), response)?.url, url);
       });
     }
   });
@@ -110,8 +110,8 @@ describe("Keystone's version in its list", () => {
     ];
     const odd = [null, 'v1', { id: 3, links: [] }, { id: 'v3.0' }, { id: 'v2.0', links: null }];
     const values = [...odd, { id: 'v3.14', status: 'stable', links }];
-    for (const answer of [{ versions: { values } }, { versions: values }]) {
-      assert.equal(listedIdentityApi(withDomains('http://k'), answer)?.url, 'http://k/v3');
+    for (const response of [{ versions: { values } }, { versions: values }]) {
+      assert.equal(listedIdentityApi(withDomains('http://k'), response)?.url, 'http://k/v3');
     }
     const broken = version('v3.14', 'http://[');
     assert.equal(listedIdentityApi(withDomains('http://k'), { versions: [broken] }), undefined);

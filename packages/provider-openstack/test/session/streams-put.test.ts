@@ -78,8 +78,8 @@ function readBody(size: number, whole: (socket: Socket) => void): (socket: Socke
   };
 }
 
-function answerAfter(size: number, answer: string): (socket: Socket) => void {
-  return readBody(size, (socket) => socket.write(answer));
+function respondAfter(size: number, response: string): (socket: Socket) => void {
+  return readBody(size, (socket) => socket.write(response));
 }
 
 const NO_CONTENT = 'HTTP/1.1 204 No Content\r\nX-Thing: 1\r\n\r\n';
@@ -90,11 +90,11 @@ describe('a PUT of a stream', () => {
     let head = '';
     serve = (socket) => {
       socket.once('data', (data) => (head = data.toString('latin1').split('\r\n\r\n')[0] ?? ''));
-      answerAfter(1_000_000, NO_CONTENT)(socket);
+      respondAfter(1_000_000, NO_CONTENT)(socket);
     };
     const { body } = bodyOf(1_000_000);
-    const answer = await put(body, 1_000_000);
-    assert.deepEqual([answer.status, answer.headers['x-thing'], answer.body], [204, '1', '']);
+    const response = await put(body, 1_000_000);
+    assert.deepEqual([response.status, response.headers['x-thing'], response.body], [204, '1', '']);
     assert.match(head, /^PUT \/v2\/images\/1\/file HTTP\/1\.1\r\n/);
     assert.match(head, /\r\ncontent-length: 1000000\b/i);
     assert.match(head, /\r\nx-auth-token: t\b/i);
@@ -102,12 +102,12 @@ describe('a PUT of a stream', () => {
   });
 
   it('a PUT of a stream may be empty', async () => {
-    serve = answerAfter(0, NO_CONTENT);
+    serve = respondAfter(0, NO_CONTENT);
     assert.equal((await put(bodyOf(0).body, 0)).status, 204);
   });
 
   it('a PUT of a stream reads the body to its end, where the source computes its digests', async () => {
-    serve = answerAfter(CHUNK.length, NO_CONTENT);
+    serve = respondAfter(CHUNK.length, NO_CONTENT);
     const { body } = bodyOf(CHUNK.length);
     await put(body, CHUNK.length);
     assert.ok(body.readableEnded);
@@ -142,7 +142,7 @@ describe('a PUT of a stream', () => {
   });
 
   it('a PUT of a stream does not time out while the source pauses', async (t) => {
-    serve = answerAfter(2, NO_CONTENT);
+    serve = respondAfter(2, NO_CONTENT);
     t.mock.timers.enable({ apis: ['setTimeout'] });
     async function* slowly(): AsyncGenerator<Buffer> {
       yield Buffer.from('a');
@@ -166,8 +166,8 @@ describe('a PUT of a stream', () => {
       });
     };
     const { body } = bodyOf(ENDLESS);
-    const answer = await put(body, ENDLESS);
-    assert.deepEqual([answer.status, answer.body], [413, 'quota']);
+    const response = await put(body, ENDLESS);
+    assert.deepEqual([response.status, response.body], [413, 'quota']);
     assert.ok(body.destroyed);
     const [socket] = sockets;
     await once((socket as Socket).resume(), 'close');

@@ -117,10 +117,13 @@ describe('a redirect', () => {
       path === '/303' ? { status: 303, headers: { location: '/other' } } : { status: 200 },
     );
     const request = { method: 'DELETE', url: new URL('/303', http.url), headers: {} } as const;
-    const answer = await transportTo().send(request);
-    assert.deepEqual([answer.status, http.requests.length], [303, 1]);
+    const response = await transportTo().send(request);
+    assert.deepEqual([response.status, http.requests.length], [303, 1]);
     assert.ok(
-      failsWith('invalid-response', '303 See Other: to /other; set')(transportTo().refusal(request, answer)),
+      failsWith(
+        'invalid-response',
+        '303 See Other: to /other; set',
+      )(transportTo().responseError(request, response)),
     );
   });
 
@@ -130,9 +133,9 @@ describe('a redirect', () => {
       headers: { location: 'http://localhost:1/?signature=s' },
     }));
     const request = { method: 'GET', url: new URL(http.url), headers: { 'x-auth-token': 'gAAAA' } } as const;
-    const answer = await transportTo().send(request);
-    assert.equal(answer.status, 302);
-    const error = transportTo().refusal(request, answer);
+    const response = await transportTo().send(request);
+    assert.equal(response.status, 302);
+    const error = transportTo().responseError(request, response);
     assert.ok(
       failsWith('invalid-response', '302', 'to http://localhost:1/; set the URL of the service')(error),
     );

@@ -12,7 +12,7 @@ warnings.simplefilter('ignore')
 CACHE = {key: value for key, value in os.environ.items() if key == 'XDG_CACHE_HOME'}
 
 
-def answer(case):
+def settings_of(case):
     os.environ.clear()
     os.environ.update(CACHE | case['env'])
     os.chdir(case['cwd'])
@@ -45,12 +45,12 @@ def answer(case):
     }
 
 
-def answer_or_error(case):
+def settings_or_error(case):
     try:
-        return answer(case)
+        return settings_of(case)
     except Exception as error:  # whatever it is, the case is refused
         return {'error': type(error).__name__}
 
 
-answers = [answer_or_error(case) for case in json.load(sys.stdin)]
-print(json.dumps({'release': importlib.metadata.version('openstacksdk'), 'answers': answers}))
+results = [settings_or_error(case) for case in json.load(sys.stdin)]
+print(json.dumps({'release': importlib.metadata.version('openstacksdk'), 'results': results}))

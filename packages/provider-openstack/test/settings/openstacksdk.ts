@@ -8,7 +8,7 @@ import type { SettingsTree } from './settings-tree.ts';
 export type SdkView = Readonly<Record<string, unknown>>;
 
 /** Results of Debian's openstacksdk. */
-export interface SdkAnswers {
+export interface SdkResults {
   /** Such as `4.4.0`. */
   readonly release: string;
   /** For each case; undefined for an error. */
@@ -16,7 +16,7 @@ export interface SdkAnswers {
 }
 
 /** Runs Debian's openstacksdk for the cases, each in its own tree. */
-export function askOpenStackSdk(cases: readonly SettingsCase[], trees: readonly SettingsTree[]): SdkAnswers {
+export function askOpenStackSdk(cases: readonly SettingsCase[], trees: readonly SettingsTree[]): SdkResults {
   const input = cases.map((one, index) => question(one, trees[index] as SettingsTree));
   const output = execFileSync('/usr/bin/python3', [join(import.meta.dirname, 'openstacksdk.py')], {
     input: JSON.stringify(input),
@@ -24,14 +24,14 @@ export function askOpenStackSdk(cases: readonly SettingsCase[], trees: readonly 
     stdio: ['pipe', 'pipe', 'inherit'],
     env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', XDG_CACHE_HOME: process.env.XDG_CACHE_HOME },
   });
-  const { release, answers } = JSON.parse(output) as { release: string; answers: SdkAnswer[] };
-  const views = answers.map((answer) =>
-    'error' in answer ? undefined : flat({ ...answer, auth: todaysNames(answer.auth) }),
+  const { release, results } = JSON.parse(output) as { release: string; results: SdkResult[] };
+  const views = results.map((result) =>
+    'error' in result ? undefined : flat({ ...result, auth: todaysNames(result.auth) }),
   );
   return { release, views };
 }
 
-interface SdkAnswer {
+interface SdkResult {
   readonly auth: Readonly<Record<string, unknown>>;
 }
 

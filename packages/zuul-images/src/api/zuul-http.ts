@@ -105,7 +105,7 @@ function requestError(name: string, error: unknown): CloudError {
   return failure('invalid-response', `${message}; check that the URL belongs to the service`);
 }
 
-/** Translates an answer into an error. `request` names the API, the method and the path. */
+/** Translates a response into an error. `request` names the API, the method and the path. */
 function responseError(request: string, response: HttpResponse): CloudError {
   const { status, headers } = response;
   const code = UNKNOWN_TENANT.test(response.body) && status === 404 ? 'tenant-unknown' : codeOf(status);

@@ -87,7 +87,7 @@ async function wholeObject(
   signal: AbortSignal,
 ): Promise<WholeObject> {
   const { statusCode, headers } = stream.response;
-  if (statusCode !== 200) throw await refusalOf(source, stream, signal);
+  if (statusCode !== 200) throw await downloadError(source, stream, signal);
   if (headers['content-type']?.startsWith('text/html')) {
     stream.response.destroy();
     throw new ImageError(
@@ -119,12 +119,14 @@ export async function getRange(
   const range = rangeOf(stream.response);
   const isSame = validatorOf(stream.response) === validator && range?.size === size;
   if (status === 206 && isSame && range.begin === position && range.end === end) return stream;
-  const refusal = [200, 206, 416, 501].includes(status) ? undefined : await refusalOf(source, stream, signal);
+  const error = [200, 206, 416, 501].includes(status)
+    ? undefined
+    : await downloadError(source, stream, signal);
   stream.response.destroy();
-  const mayBeRange = refusal instanceof ImageError && refusal.code === 'artifact-refused';
-  if (refusal !== undefined && !mayBeRange) throw refusal;
+  const mayBeRange = error instanceof ImageError && error.code === 'artifact-refused';
+  if (error !== undefined && !mayBeRange) throw error;
   const reason = 'it changed, or its server does not confirm that it is the same';
-  throw new UnusableRangesError(`${nameOf(stream.url)} cannot be downloaded in ranges: ${reason}`, refusal);
+  throw new UnusableRangesError(`${nameOf(stream.url)} cannot be downloaded in ranges: ${reason}`, error);
 }
 
 /** Returns the strong validator of a response. */
@@ -144,7 +146,7 @@ function rangeOf({
 }
 
 /** Converts a response without the artifact to an error, and destroys the response. */
-async function refusalOf(source: HttpSource, stream: HttpStream, signal: AbortSignal): Promise<Error> {
+async function downloadError(source: HttpSource, stream: HttpStream, signal: AbortSignal): Promise<Error> {
   const { url, response } = stream;
   const { statusCode: status = 0, headers } = response;
   const name = nameOf(url);

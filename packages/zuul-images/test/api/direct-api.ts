@@ -10,8 +10,8 @@ export function directly({ rows }: BuildTable): Pick<ZuulApi, 'builds'> {
     async *builds(query) {
       for (let skip = 0; ; skip += 50) {
         const parameters = buildParameters(query, ['complete', 'final'], { skip, limit: 50 });
-        const answer = listBuilds(rows, parameters, ZUUL_RELEASES['11.3']);
-        const page = 'builds' in answer ? answer.builds : [];
+        const response = listBuilds(rows, parameters, ZUUL_RELEASES['11.3']);
+        const page = 'builds' in response ? response.builds : [];
         yield page.map(parseBuild).filter((build) => matchesQuery(build, query));
         if (page.length < 50) return;
       }

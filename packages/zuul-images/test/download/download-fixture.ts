@@ -88,12 +88,12 @@ export interface OddServer {
 /** Starts a server on loopback that ends with the test. */
 export async function oddServer(
   t: TestContext,
-  answer: (request: IncomingMessage, response: ServerResponse, count: number) => void,
+  respond: (request: IncomingMessage, response: ServerResponse, count: number) => void,
 ): Promise<OddServer> {
   const asked: Asked[] = [];
   const server = createServer((request, response) => {
     asked.push({ path: request.url ?? '', headers: request.headers });
-    answer(request, response, asked.length);
+    respond(request, response, asked.length);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   t.after(() => {

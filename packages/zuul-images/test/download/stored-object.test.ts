@@ -10,7 +10,7 @@ const LONG_AGO = 'X-Amz-Date=20200101T000000Z&X-Amz-Expires=3600';
 const LATER = 'X-Amz-Date=20200101T000000Z&X-Amz-Expires=3600000000';
 
 /** Responses of nginx, with the error for each. */
-const ANSWERS: readonly {
+const RESPONSES: readonly {
   readonly directive: string;
   readonly query?: string;
   readonly code: ImageErrorCode;
@@ -45,7 +45,7 @@ const ANSWERS: readonly {
 ];
 
 describe('responses of a server', () => {
-  for (const { directive, query = '', code, message } of ANSWERS) {
+  for (const { directive, query = '', code, message } of RESPONSES) {
     test(`the server response "${directive}" to "${query}" causes the error ${code}`, async (t) => {
       const [nginx, fixture] = await Promise.all([
         nginxFor(t, `location / { ${directive} }`),

@@ -10,10 +10,10 @@ import { BLOCK, DownloadFixture, oddServer, sendRange, sha256 } from './download
 const CONTENT = randomBytes(5 * BLOCK + 7);
 const PACKED = gzipSync(CONTENT, { level: 1 });
 
-type Answer = (request: IncomingMessage, response: ServerResponse, count: number) => void;
+type Responder = (request: IncomingMessage, response: ServerResponse, count: number) => void;
 
 /** Sends all bytes to a request without a range, else what `ranged` sends. */
-function wholeOr(ranged: Answer): Answer {
+function wholeOr(ranged: Responder): Responder {
   return (request, response, count) => {
     if (request.headers.range === undefined) response.end(CONTENT);
     else ranged(request, response, count);
@@ -21,7 +21,7 @@ function wholeOr(ranged: Answer): Answer {
 }
 
 /** Responds to a request for a range after the first one. */
-function afterProbe(ranged: Answer): Answer {
+function afterProbe(ranged: Responder): Responder {
   return wholeOr((request, response, count) => {
     if (count === 1) response.end(sendRange(request, response, CONTENT));
     else ranged(request, response, count);
@@ -40,7 +40,7 @@ function cutOff(
   response.write(bytes, () => response.socket?.end());
 }
 
-const ANSWERS: Readonly<Record<string, Answer>> = {
+const RESPONDERS: Readonly<Record<string, Responder>> = {
   'sends another ETag with each response': wholeOr((request, response, count) => {
     response.end(sendRange(request, response, CONTENT, { etag: `"${count}"` }));
   }),
@@ -92,10 +92,10 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
 };
 
 describe('a file with a known sha256 on an unusual server', () => {
-  for (const [name, answer] of Object.entries(ANSWERS)) {
+  for (const [name, responder] of Object.entries(RESPONDERS)) {
     test(`a file is downloaded at the second attempt from a server that ${name}`, async (t) => {
       const fixture = await DownloadFixture.create(t);
-      const server = await oddServer(t, answer);
+      const server = await oddServer(t, responder);
       const request = { sha256: sha256(CONTENT) };
       const retryPolicy = { attempts: 2, firstDelay: 0.001, maxDelay: 0.001, maxRetryAfter: 0.001 };
       await fixture.download(`${server.url}/image.raw`, request, { retryPolicy });
@@ -133,7 +133,7 @@ test('a file whose download is always cut off is reported as such', async (t) =>
 
 test('a whole file with another sha256 is damaged, and not downloaded again', async (t) => {
   const fixture = await DownloadFixture.create(t);
-  const server = await oddServer(t, ANSWERS['sends another ETag with each response'] as Answer);
+  const server = await oddServer(t, RESPONDERS['sends another ETag with each response'] as Responder);
   await assert.rejects(
     fixture.download(`${server.url}/image.raw`, { sha256: 'a'.repeat(64) }),
     withCode('artifact-damaged', /its sha256 is/),

@@ -19,7 +19,7 @@ export class OldBroker implements AsyncDisposable {
   private constructor() {
     this.#server = createServer((socket) => {
       this.#sockets.add(socket.on('close', () => this.#sockets.delete(socket)));
-      socket.on('error', () => {}).on('data', (packet) => this.#answer(socket, packet));
+      socket.on('error', () => {}).on('data', (packet) => this.#respond(socket, packet));
     });
   }
 
@@ -49,7 +49,7 @@ export class OldBroker implements AsyncDisposable {
     await closed;
   }
 
-  #answer(socket: Socket, packet: Buffer): void {
+  #respond(socket: Socket, packet: Buffer): void {
     if (packet[0] === CONNECT) {
       const version = packet[VERSION_AT] ?? 0;
       this.versions.push(version);

@@ -123,17 +123,17 @@ function spaceChecks(
 ): readonly Check[] {
   const { 'images-dir': images, 'build-log-dir': logs = images, buildLogLimit } = configuration;
   return [
-    roomCheck('images-dir', async () =>
+    freeSpaceCheck('images-dir', async () =>
       checkFreeSpace('images-dir', images, await largestImage, 'the largest image'),
     ),
-    roomCheck('build-log-dir', () =>
+    freeSpaceCheck('build-log-dir', () =>
       checkFreeSpace('build-log-dir', logs, buildLogLimit, 'the longest build log'),
     ),
-    roomCheck(tmpdir(), () => checkFreeSpace(tmpdir(), tmpdir(), undefined, '')),
+    freeSpaceCheck(tmpdir(), () => checkFreeSpace(tmpdir(), tmpdir(), undefined, '')),
   ];
 }
 
-function roomCheck(name: string, run: () => Promise<CheckResult>): Check {
+function freeSpaceCheck(name: string, run: () => Promise<CheckResult>): Check {
   return {
     area: 'disk',
     subject: `free space in ${name}`,

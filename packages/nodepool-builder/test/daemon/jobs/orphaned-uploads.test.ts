@@ -37,7 +37,7 @@ describe('an orphaned upload', () => {
     const { provider, uploads, records, pass } = await startUploads(t, uploadRecord());
     const started = Promise.withResolvers<void>();
     const discard = Promise.withResolvers<void>();
-    provider.answer = () => {
+    provider.discarding = () => {
       started.resolve();
       return discard.promise;
     };
@@ -69,12 +69,12 @@ describe('an orphaned upload', () => {
   it('an orphaned upload is discarded after retries with growing pauses while the cloud is unreachable', async (t) => {
     const { uploads, discards, records, provider, logger, pass } = await startUploads(t, uploadRecord());
     assert.deepEqual([...uploads.orphans], [['cloud', 1]]);
-    provider.answer = () => Promise.reject(new Error('503'));
+    provider.discarding = () => Promise.reject(new Error('503'));
     await pass(GRACE);
     for (const pause of [10_000, 20_000, 40_000]) await pass(pause);
     assert.equal(provider.discarded.length, 4);
     assert.match(logger.lines[0] ?? '', /^warn .*retried later: 503/);
-    provider.answer = () => Promise.resolve();
+    provider.discarding = () => Promise.resolve();
     await pass(79_999);
     assert.equal(provider.discarded.length, 4);
     await pass(1);
@@ -111,7 +111,7 @@ describe('an orphaned upload', () => {
   it('an orphaned upload in an unreachable provider does not delay others', async (t) => {
     const other = uploadRecord({ provider: 'other' });
     const { records, provider, providers, pass } = await startUploads(t, uploadRecord(), other);
-    provider.answer = () => Promise.reject(new Error('503'));
+    provider.discarding = () => Promise.reject(new Error('503'));
     providers.set('other', new FakeImageProvider({ name: 'other' }));
     await pass(GRACE);
     assert.deepEqual(await records(), [uploadRecord()]);
@@ -120,10 +120,10 @@ describe('an orphaned upload', () => {
   it('an orphaned upload in a slow provider does not delay the retry of others', async (t) => {
     const [slow, failing] = [uploadRecord(), uploadRecord({ provider: 'other' })];
     const { uploads, records, provider, providers } = await startUploads(t, slow, failing);
-    const [begun, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    provider.answer = () => answered.promise;
+    const [begun, discarded] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    provider.discarding = () => discarded.promise;
     const other = new DiscardingProvider({ name: 'other' });
-    other.answer = () => {
+    other.discarding = () => {
       begun.resolve();
       return Promise.reject(new Error('503'));
     };
@@ -131,11 +131,11 @@ describe('an orphaned upload', () => {
     t.mock.timers.tick(GRACE);
     await begun.promise;
     await new Promise(setImmediate);
-    other.answer = () => Promise.resolve();
+    other.discarding = () => Promise.resolve();
     t.mock.timers.tick(10_000);
     while ((await records()).length > 1) await new Promise(setImmediate);
     assert.deepEqual(await records(), [slow]);
-    answered.resolve();
+    discarded.resolve();
     await uploads.idle();
   });
 
@@ -143,7 +143,7 @@ describe('an orphaned upload', () => {
     const all = ['1', '2', '3'].map((id) => uploadRecord({ 'upload-id': id, 'image-id': id }));
     const { records, provider, pass } = await startUploads(t, ...all);
     const [stuck = ''] = all.map((record) => record['upload-id']);
-    provider.answer = () =>
+    provider.discarding = () =>
       provider.discarded.at(-1) === stuck ? Promise.reject(new Error('forbidden')) : Promise.resolve();
     await pass(GRACE);
     await pass(10_000);

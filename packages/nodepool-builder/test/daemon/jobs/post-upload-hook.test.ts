@@ -138,8 +138,8 @@ it('the post-upload-hook runs again if the builder was stopped during it and the
   const site = new Site(t);
   site.hook('echo run >> runs; exec sleep 600');
   const first = await site.start();
-  const answer = site.upload();
-  answer.catch(() => undefined);
+  const upload = site.upload();
+  upload.catch(() => undefined);
   await site.written('runs');
   assert.deepEqual(site.pool.length, 2, 'the image and the link to the latest exist during the hook');
   const stop = new AbortController();

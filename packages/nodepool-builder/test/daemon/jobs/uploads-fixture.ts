@@ -35,14 +35,14 @@ export class FakeJob implements UploadingJob {
   }
 }
 
-/** A provider that records discards; `answer` decides how they end. */
+/** A provider that records discards; `discarding` decides how they end. */
 export class DiscardingProvider extends FakeImageProvider {
   readonly discarded: string[] = [];
-  answer: () => Promise<void> = () => Promise.resolve();
+  discarding: () => Promise<void> = () => Promise.resolve();
 
   override async discard(uploadId: string): Promise<void> {
     this.discarded.push(uploadId);
-    await this.answer();
+    await this.discarding();
   }
 }
 

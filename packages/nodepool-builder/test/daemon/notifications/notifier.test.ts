@@ -32,14 +32,14 @@ interface Request {
 /** A server that responds with these statuses in turn, and then always with the last one. */
 async function startReceiver(
   t: TestContext,
-  answers: readonly ((response: ServerResponse) => void)[],
+  responders: readonly ((response: ServerResponse) => void)[],
 ): Promise<{ readonly url: string; readonly requests: readonly Request[] }> {
   const requests: Request[] = [];
-  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     requests.push({ headers: request.headers, body: await text(request) });
-    answers[Math.min(requests.length, answers.length) - 1]?.(response);
+    responders[Math.min(requests.length, responders.length) - 1]?.(response);
   };
-  const server = createServer((request, response) => void answer(request, response));
+  const server = createServer((request, response) => void respond(request, response));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   undoAfter(t, () => {
@@ -111,8 +111,8 @@ describe('a webhook', () => {
   });
 
   it('a webhook gets the event again after a transient error, with the same id, until it accepts it', async (t) => {
-    const answers = [status(503), drop, status(429, { 'retry-after': '0' }), status(200)];
-    const { url, requests } = await startReceiver(t, answers);
+    const responders = [status(503), drop, status(429, { 'retry-after': '0' }), status(200)];
+    const { url, requests } = await startReceiver(t, responders);
     const { notifier, lines, hasLogged } = startNotifier(t, entryOf({ url }));
     notifier.notify(FAILED);
     await hasLogged(/was delivered/);

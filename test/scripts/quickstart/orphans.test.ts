@@ -5,10 +5,10 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { findLeftovers, processIds } from '../../../scripts/quickstart/leftovers.ts';
+import { findOrphans, processIds } from '../../../scripts/quickstart/orphans.ts';
 
 function temporaryDirectory(t: TestContext): string {
-  const directory = mkdtempSync(join(tmpdir(), 'leftovers-'));
+  const directory = mkdtempSync(join(tmpdir(), 'orphans-'));
   t.after(() => rmSync(directory, { recursive: true }));
   return directory;
 }
@@ -18,7 +18,7 @@ function sudo(...args: string[]): string {
 }
 
 test('a clean directory has nothing left over', (t) => {
-  assert.deepEqual(findLeftovers(temporaryDirectory(t), new Set()), []);
+  assert.deepEqual(findOrphans(temporaryDirectory(t), new Set()), []);
 });
 
 for (const [where, args, environment] of [
@@ -31,10 +31,10 @@ for (const [where, args, environment] of [
     const child = spawn('tail', args(directory), { env, stdio: 'ignore' });
     await once(child, 'spawn');
     try {
-      const found = findLeftovers(directory, new Set());
+      const found = findOrphans(directory, new Set());
       assert.equal(found.length, 1);
       assert.match(found[0] ?? '', new RegExp(`^process ${child.pid}: tail -f /dev/null`));
-      assert.deepEqual(findLeftovers(directory, new Set(processIds())), []);
+      assert.deepEqual(findOrphans(directory, new Set(processIds())), []);
     } finally {
       child.kill();
       await once(child, 'exit');
@@ -48,7 +48,7 @@ test('a mount that a quickstart left is found', (t) => {
   execFileSync('mkdir', [target]);
   sudo('mount', '-t', 'tmpfs', 'tmpfs', target);
   try {
-    assert.deepEqual(findLeftovers(directory, new Set()), [`mount: ${target}`]);
+    assert.deepEqual(findOrphans(directory, new Set()), [`mount: ${target}`]);
   } finally {
     sudo('umount', target);
   }
@@ -61,7 +61,7 @@ test('a loop device that a quickstart left is found', (t) => {
   truncateSync(image, 2 ** 20);
   const device = sudo('losetup', '--find', '--show', image);
   try {
-    assert.deepEqual(findLeftovers(directory, new Set()), [`loop device: ${device}`]);
+    assert.deepEqual(findOrphans(directory, new Set()), [`loop device: ${device}`]);
   } finally {
     sudo('losetup', '--detach', device);
   }

@@ -6,7 +6,7 @@ import { mountsBelow, parseMountPoints } from '../src/cleanup/mounts.ts';
 import { findProcesses } from '../src/cleanup/processes.ts';
 
 /** What builds below `directory` have on this host now. */
-export async function remainsBelow(
+export async function orphansBelow(
   directory: string,
 ): Promise<{ mounts: readonly string[]; loops: readonly string[]; processes: readonly number[] }> {
   return {
@@ -22,7 +22,7 @@ export async function remainsBelow(
  * @param images the `images-dir` of the builds.
  */
 export async function mountsOfBuilds(images: string, directory: string = images): Promise<string[]> {
-  const { processes } = await remainsBelow(images);
+  const { processes } = await orphansBelow(images);
   const tables = await Promise.all(
     processes.map((pid) => readFile(`/proc/${pid}/mountinfo`, 'latin1').catch(() => '')),
   );
@@ -30,7 +30,7 @@ export async function mountsOfBuilds(images: string, directory: string = images)
 }
 
 /** Nothing of a build is left, and the host's /dev, which was mounted in it, is whole. */
-export async function assertNoRemains(directory: string): Promise<void> {
-  assert.deepEqual(await remainsBelow(directory), { mounts: [], loops: [], processes: [] });
+export async function assertNoOrphans(directory: string): Promise<void> {
+  assert.deepEqual(await orphansBelow(directory), { mounts: [], loops: [], processes: [] });
   assert.ok(existsSync('/dev/null'), 'the host’s /dev is damaged');
 }

@@ -12,7 +12,7 @@ export function processIds(): string[] {
  *
  * @param ignored - ids of earlier processes
  */
-export function findLeftovers(directory: string, ignored: ReadonlySet<string>): string[] {
+export function findOrphans(directory: string, ignored: ReadonlySet<string>): string[] {
   const processes = processIds()
     .filter((pid) => !ignored.has(pid))
     .filter((pid) => ['cmdline', 'environ'].some((file) => read('/proc', pid, file).includes(directory)))

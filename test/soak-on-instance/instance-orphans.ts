@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /** Remains of builds on local QEMU machines. */
-export interface InstanceRemains {
+export interface InstanceOrphans {
   /** The ids of QEMU's processes. */
   readonly processes: readonly string[];
   /** The directories of machines, each with its overlay. */
@@ -18,7 +18,7 @@ export interface InstanceRemains {
  *
  * @param directory of the kernel, by which the processes are found
  */
-export async function instanceRemains(directory: string, images: string): Promise<InstanceRemains> {
+export async function instanceOrphans(directory: string, images: string): Promise<InstanceOrphans> {
   const list = (name: string): Promise<string[]> =>
     unlessGone(readdir(join(images, '.nodepool-builder', name)), []);
   return {
@@ -36,8 +36,8 @@ export async function phaseOf(images: string, imageId: string): Promise<string |
   return text === undefined ? undefined : (JSON.parse(text) as { phase: string }).phase;
 }
 
-export function isEmpty(remains: InstanceRemains): boolean {
-  return Object.values(remains).every((found) => found.length === 0);
+export function isEmpty(orphans: InstanceOrphans): boolean {
+  return Object.values(orphans).every((found) => found.length === 0);
 }
 
 async function qemuProcesses(directory: string): Promise<string[]> {
