@@ -10,7 +10,7 @@ export async function describeMachine(): Promise<string> {
     `Node ${process.versions.node}`,
     `gearmand ${await versionOf('/usr/sbin/gearmand')}`,
     `qemu-img ${await versionOf('qemu-img')}`,
-    `load average ${loadavg()[0]?.toFixed(1)} at the end, the benchmarks’ own included`,
+    `load average ${loadavg()[0]?.toFixed(1)} at the end, including the benchmarks`,
   ].join(', ');
 }
 

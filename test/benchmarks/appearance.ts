@@ -52,7 +52,7 @@ async function measure(context: BenchmarkContext, others: number): Promise<Measu
     await untilOffered(admin, (offered) => !functions.some((name) => offered.has(name)), signal);
     times.disappears.push(performance.now() - removed);
   }
-  const among = others === 0 ? 'an empty images-dir' : `images-dir with ${others} images`;
+  const among = others === 0 ? 'an otherwise empty images-dir' : `images-dir with ${others} images`;
   return [
     measured(`Image moved into ${among} until its functions are offered`, times.appears),
     measured(`Image removed from ${among} until its functions are gone`, times.disappears),

@@ -13,7 +13,7 @@ const NODE = 'Node.js alone, `node -e 0`';
 const COMMANDER = 'a program that prints the help of one option with commander';
 const VERSION = '`nodepool-builder --version`';
 const HELP = '`nodepool-builder --help`';
-const BUILD = '`nodepool-builder image-build`, until it has asked a job server';
+const BUILD = '`nodepool-builder image-build`, until it has queried a job server';
 
 /** The floor of `--help`. */
 const PROGRAM = `

@@ -39,7 +39,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
     { what: `${what} of ${SMALL / MIB} MiB`, result: megabytes(small.peak) },
     { what: `${what} of ${LARGE / MIB} MiB`, result: megabytes(large.peak) },
     {
-      what: `The same, ${LARGE / MIB} MiB against ${SMALL / MIB} MiB`,
+      what: `Peak memory, ${LARGE / MIB} MiB against ${SMALL / MIB} MiB`,
       result: `× ${ratio.toFixed(2)}`,
       bar: { limit: `≤ × ${BAR}`, met: ratio <= BAR },
     },

@@ -50,7 +50,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   ].map((samples) => distributionOf(samples).median) as [number, number, number];
   return [
     {
-      what: 'Empty jobs, one after the other, by this client and worker against Debian’s `gearman` as both',
+      what: 'Empty jobs, one after the other, our client and worker against Debian’s `gearman`',
       result: `× ${ratio.toFixed(2)} (${ours.toFixed(0)} against ${theirs.toFixed(0)} jobs/s)`,
     },
   ];

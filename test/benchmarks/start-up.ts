@@ -96,13 +96,13 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
     [`gearmand lists their ${functions.length} functions`, medianOf('images', 1)],
   ];
   return [
-    await sample(`${whole}, images as builds left them`, 'SIGTERM'),
+    await sample(`${whole}, images from builds`, 'SIGTERM'),
     ...parts.map(([what, until]) => ({
-      what: `Of such starts: until ${what}`,
+      what: `Steps of a start: until ${what}`,
       result: `median ${until.toFixed(0)} ms`,
     })),
     await sample(`${whole}, after SIGKILL`, 'SIGKILL'),
-    await sample(`${whole}, images put there by hand`, 'SIGTERM', () => removeManifests(site.images)),
+    await sample(`${whole}, images added by hand`, 'SIGTERM', () => removeManifests(site.images)),
   ];
 }
 

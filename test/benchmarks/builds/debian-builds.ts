@@ -132,14 +132,18 @@ function rowsOf(first: BuildTime, times: Record<'bare' | 'daemon', BuildTime[]>)
     ['first', again.map(() => first.elapsed)],
   ]);
   return [
-    timeRow('First build of the Debian of the quickstart, raw and qcow2', [first]),
-    timeRow('Its next builds', times.daemon),
-    timeRow('The same by `disk-image-create` alone, with the same cache', times.bare),
+    timeRow('First build of the quickstart’s Debian image, raw and qcow2', [first]),
+    timeRow('Next builds', times.daemon),
+    timeRow('Builds by `disk-image-create` alone, with the same cache', times.bare),
     ratioRow('Next build against the first', ratioOf(second, 'second', 'first'), { atMost: 0.6 }),
     ratioRow('Daemon against `disk-image-create` alone', ratioOf(pick('elapsed'), 'daemon', 'bare'), {
       atMost: 1.01,
     }),
-    ratioRow('The same, processor time', ratioOf(pick('processor'), 'daemon', 'bare'), { atMost: 1.05 }),
+    ratioRow(
+      'Daemon against `disk-image-create` alone, processor time',
+      ratioOf(pick('processor'), 'daemon', 'bare'),
+      { atMost: 1.05 },
+    ),
   ];
 }
 

@@ -16,7 +16,7 @@ const RATE = '2m';
 
 const CURL = 'curl, one stream';
 const ONE = '@nodepool-builder/zuul-images, one connection';
-const FOUR = '@nodepool-builder/zuul-images, four connections, as is the default';
+const FOUR = '@nodepool-builder/zuul-images, four connections (default)';
 
 const ROUNDS = 3;
 
@@ -57,7 +57,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
     ROUNDS,
   );
   return [
-    ...rowsOf(`from nginx that sends 2 MB a second over a connection`, RATE_UNIT, samples),
+    ...rowsOf(`nginx, limited to 2 MB/s per connection`, RATE_UNIT, samples),
     ratioRow('Four connections against one stream', ratioOf(samples, FOUR, CURL), { atLeast: 3 }),
   ];
 }

@@ -57,7 +57,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   const [laterSize = 0, inUse = 0] = await server.askNumbers('memory');
   return [
     { what: what('an empty job before'), result: format(alone) },
-    { what: what(`an empty job beside ${peers} of them`), result: format(attacked) },
+    { what: what(`an empty job next to ${peers} of them`), result: format(attacked) },
     {
       what: what('longest stall of the event loop'),
       result: `${formatNumber(stall, 1)} ms of processor time; longest garbage collection ${formatNumber(garbage, 1)} ms`,

@@ -57,7 +57,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
 }
 
 /** The name of the row of a process without a task: other programs on the machine stall it, too. */
-const IDLE = '(an idle Node process beside it)';
+const IDLE = '(an idle Node process next to it)';
 
 /** The name of the row of the floor: what Node itself needs for a table of this size. */
 const FLOOR = 'records fill a bare Map';
@@ -170,7 +170,7 @@ async function measureDelay(port: number, context: BenchmarkContext): Promise<Me
   }
   const distribution = distributionOf(delays);
   return {
-    what: `Server, delay of a job beside a peer that queues ${formatNumber(QUEUED, 0)} jobs`,
+    what: `Server, delay of a job while a peer queues ${formatNumber(QUEUED, 0)} jobs`,
     result: format(distribution),
     bar: { limit: `≤ ${DELAY_BAR} ms`, met: distribution.median <= DELAY_BAR },
   };

@@ -91,7 +91,7 @@ async function measurePasses({ startProgram }: Site): Promise<Measurement[]> {
       bar: { limit: `< ${PASS_BAR} ms`, met: slowest < PASS_BAR },
     },
     {
-      what: `Grouping of ${UPLOADS} uploads by image, provider and name, and nothing else, the slowest of ${PASSES}`,
+      what: `Grouping ${UPLOADS} uploads by image, provider and name alone, the slowest of ${PASSES}`,
       result: `${floor.toFixed(0)} ms`,
     },
   ];
@@ -121,7 +121,7 @@ async function measureManager(
       result: `${((times[0] ?? 0) / 1000).toFixed(1)} s`,
     },
     {
-      what: 'Peak memory of the manager that leads, looks for leaks and begins builds',
+      what: 'Peak memory of the leader that scans for orphans and starts builds',
       result: megabytes(peak),
       bar: { limit: `< ${megabytes(MEMORY_BAR)}`, met: peak < MEMORY_BAR },
     },

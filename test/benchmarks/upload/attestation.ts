@@ -58,7 +58,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   const provider = new DirectoryProvider({ name: 'pool', directory: pool, formats: ['raw'] });
   const [hashing, attesting] = [
     'its digests, the last step of a build',
-    'attestation of the build, with a bill of 500 packages',
+    'attestation of the build, with a bill of materials of 500 packages',
   ];
   const builds = await compare(
     [

@@ -15,7 +15,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   const environment = JSON.parse(await double.ask('environment')) as Record<string, string>;
   return await measureBlockUpload(
     {
-      name: 'a managed disk of Azure',
+      name: 'an Azure managed disk',
       provider: '@nodepool-builder/provider-azure',
       blockSize: BLOCK_SIZE,
       concurrency: 8,

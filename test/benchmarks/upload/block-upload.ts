@@ -110,8 +110,8 @@ export async function measureBlockUpload(
     // A rate, so that the bar reads as in the issue tracker.
     { what: `Processor time of ${BARE}, and of the cloud`, result: processors.bare.medians() },
     { what: `Processor time of ${cloud.provider}, and of the cloud`, result: processors.ours.medians() },
-    ratioRow(`Rate of ours against ${BARE}`, ratioOf(samples, BARE, ours), { atLeast: 0.8 }),
-    dataOf('Data sent, against the blocks that are not zero', Math.max(...sent), blocks.length, 1.02),
+    ratioRow(`Our rate against ${BARE}`, ratioOf(samples, BARE, ours), { atLeast: 0.8 }),
+    dataOf('Data sent, against the non-zero blocks', Math.max(...sent), blocks.length, 1.02),
   ];
   if (cloud.hasDeltas) {
     await upload(first);

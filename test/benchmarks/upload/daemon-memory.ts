@@ -47,7 +47,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   return [
     { what: 'Peak memory of a daemon that has just started', result: megabytes(started) },
     row('Glance', one),
-    row('Glance twice at a time', two),
+    row('Glance twice concurrently', two),
   ];
 }
 

@@ -29,7 +29,7 @@ const OFFERED = 'Timeline: the image is offered';
 const DONE = 'Timeline: the last upload is done';
 const DIGESTS = 'The digests of the raw image alone';
 const CHAIN =
-  'The longest chain: the command, `qemu-img convert` alone, the digests of both files alone, and the bytes at `bandwidth-limit`';
+  'The longest chain: the command, `qemu-img convert` alone, the digests of both files alone, and the transfer at `bandwidth-limit`';
 
 /** Measures one build of a raw image that three providers want in three formats, from its job to the last upload. */
 export const timeline: Benchmark = { name: 'timeline', run };

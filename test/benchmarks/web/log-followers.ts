@@ -69,7 +69,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   context.after(() => rm(directory, { recursive: true, force: true }));
   const rows: Measurement[] = [];
   for (const isApart of [true, false]) {
-    const place = isApart ? 'the page in the process of the manager' : 'all in one process';
+    const place = isApart ? 'page in the manager’s process' : 'all in one process';
     const site = await startSite(context, join(directory, isApart ? 'apart' : 'one'), isApart);
     const alone: Run[] = [];
     const followed: Run[] = [];
@@ -91,7 +91,7 @@ function rowsOf(place: string, alone: readonly Run[], followed: readonly Run[]):
   const [warm, peak] = [followed[0]?.memory ?? 0, followed.at(-1)?.memory ?? 0];
   return [
     {
-      what: `A build with ${LINES} lines of log takes longer with ${FOLLOWERS} followers, ${place}`,
+      what: `Extra time of a build with ${LINES} log lines and ${FOLLOWERS} followers, ${place}`,
       result: `${(ratio * 100).toFixed(1)} % (${median(alone, 'seconds').toFixed(1)} s alone)`,
       bar,
     },
@@ -100,7 +100,7 @@ function rowsOf(place: string, alone: readonly Run[], followed: readonly Run[]):
       result: `${median(alone, 'cpu').toFixed(2)} s, ${median(followed, 'cpu').toFixed(2)} s`,
     },
     {
-      what: `Peak memory of the process with the page, after the first and the last followed build, ${place}`,
+      what: `Peak memory of the page’s process after the first and the last followed build, ${place}`,
       result: `${megabytes(warm)}, ${megabytes(peak)}`,
     },
   ];

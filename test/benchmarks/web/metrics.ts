@@ -41,7 +41,7 @@ export async function measureScrapes({ url, pid, signal }: Target): Promise<Meas
       bar: { limit: `< ${BAR} ms`, met: slowest < BAR },
     },
     {
-      what: 'Growth of the memory in these scrapes',
+      what: 'Memory growth during these scrapes',
       result: `${(grown / 2 ** 20).toFixed(0)} MiB`,
     },
   ];
@@ -80,7 +80,7 @@ export async function measureEvents(
   const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#')).length;
   return [
     {
-      what: `Share of the events in a scrape, ${series} series, ${(text.length / 2 ** 20).toFixed(1)} MiB, the slowest of ${SCRAPES}`,
+      what: `Scrape of the event metrics alone, ${series} series, ${(text.length / 2 ** 20).toFixed(1)} MiB, the slowest of ${SCRAPES}`,
       result: `${Math.max(...times).toFixed(0)} ms`,
     },
     { what: 'Memory of these series', result: `${(heap / 2 ** 20).toFixed(0)} MiB` },
