@@ -13,12 +13,11 @@ export const AWS_SETTINGS = {
     },
     'profile-name': {
       ...TEXT,
-      description: 'Profile in the files of the AWS command line. Default: `AWS_PROFILE`, else `default`.',
+      description: "Profile in the AWS command line's files. Default: `AWS_PROFILE`, else `default`.",
     },
     'shared-credentials-file': {
       ...TEXT,
-      description:
-        'File with the credentials of the profile. Default: the default credential chain of the AWS SDK.',
+      description: "File with the profile's credentials. Default: the AWS SDK's default credential chain.",
     },
     endpoint: { ...TEXT, description: "URL of EC2 and EBS. Default: the region's URLs." },
     's3-endpoint': { ...TEXT, description: "URL of S3. Default: the region's URL." },
@@ -34,7 +33,7 @@ export const AWS_SETTINGS = {
       type: 'boolean',
       default: true,
       description:
-        'Whether `ebs-direct` starts from the snapshot of the previous build of an image and sends only changed blocks.',
+        "Whether `ebs-direct` starts from the previous build's snapshot and sends only changed blocks.",
     },
     'bucket-name': { ...TEXT, description: 'S3 bucket for `import-method: snapshot` and `image`.' },
     'import-role-name': {
@@ -64,12 +63,12 @@ export const AWS_SETTINGS = {
     'imds-support': {
       enum: ['v2.0', null],
       description:
-        '`v2.0`: instances can only use version 2 of the metadata service. Not with `import-method: image`.',
+        '`v2.0` restricts instances to version 2 of the metadata service. Not with `import-method: image`.',
     },
     'volume-type': {
       enum: ['gp2', 'gp3', 'io1', 'io2', 'st1', 'sc1', 'standard'],
       default: 'gp3',
-      description: 'Type of the root volume of images, and of `on-instance` instances.',
+      description: 'Root volume type of images and of `on-instance` instances.',
     },
     'volume-size': {
       type: 'integer',

@@ -31,7 +31,7 @@ export const AZURE_SETTINGS = {
       minLength: 1,
       format: 'path',
       description:
-        'File with a service principal, as `az ad sp create-for-rbac` prints it: `clientId`, `tenantId`, and ' +
+        'File with a service principal, as printed by `az ad sp create-for-rbac`: `clientId`, `tenantId`, and ' +
         '`clientSecret` or the path `clientCertificate`. Default: `azure-credential`.',
     },
     'azure-credential': {
@@ -99,7 +99,7 @@ export const AZURE_SETTINGS = {
       type: 'number',
       exclusiveMinimum: 0,
       default: 3600,
-      description: 'Seconds until the creation of an image, with its copies in other regions, is given up.',
+      description: 'Time limit in seconds for creating an image and its copies in other regions.',
     },
   },
 } as const satisfies ObjectSchema;

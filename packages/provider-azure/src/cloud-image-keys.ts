@@ -22,7 +22,7 @@ export const CLOUD_IMAGE_KEYS: CloudImageKeys = {
         location: { ...TEXT, description: 'Region of the image.' },
         tags: { type: ['object', 'null'], description: 'Tags of the image.' },
       },
-      description: "nodepool's filter for images of the resource group. The newest matching build wins.",
+      description: "nodepool's filter for images in the resource group. The newest matching build wins.",
     },
     'shared-gallery-image': {
       type: ['object', 'null'],
@@ -32,7 +32,7 @@ export const CLOUD_IMAGE_KEYS: CloudImageKeys = {
         name: { ...TEXT, description: 'Name of the image definition.' },
         version: { ...TEXT, description: 'Version. Default: the version of the newest build.' },
       },
-      description: 'With `gallery-name` of the provider: an image definition.',
+      description: 'Image definition in a gallery. Requires `gallery-name` of the provider.',
     },
     'community-gallery-image': {
       type: ['object', 'null'],

@@ -13,7 +13,7 @@ const TEXT = { type: ['string', 'number', 'null'] } as const;
 /** Keys with which nodepool's driver chooses an image. Without `image-project`, it is one of the own project. */
 export const CLOUD_IMAGE_KEYS: CloudImageKeys = {
   properties: {
-    'image-family': { ...TEXT, description: 'Family of the image. The newest build of it wins.' },
+    'image-family': { ...TEXT, description: 'Family of the image. Its newest build wins.' },
     'image-project': { ...TEXT, description: "Project of the image. Default: the provider's project." },
   },
   filters: (image) =>

@@ -24,7 +24,7 @@ const AUTH = {
   additionalProperties: false,
   description: 'Authentication to the API, in one of these ways. Default: none.',
   properties: {
-    'token-file': file('File with a bearer token; it is read for each request.'),
+    'token-file': file('File with a bearer token, which is read for each request.'),
     'token-command': {
       type: 'array',
       format: 'program',
@@ -37,7 +37,7 @@ const AUTH = {
       required: ['issuer', 'audience', 'subject', 'secret-file'],
       additionalProperties: false,
       description:
-        'The builder mints tokens itself, for a section `auth` of zuul.conf with the driver HS256.',
+        'Secret of a zuul.conf section `auth` with the driver HS256, with which the builder mints tokens.',
       properties: {
         issuer: text('`issuer_id` in zuul.conf.'),
         audience: text('`client_id` in zuul.conf.'),
@@ -69,15 +69,15 @@ const MQTT = {
     "Broker to which Zuul's MQTT reporter publishes: the builder polls as soon as a build has ended.",
   properties: {
     url: text('`mqtt://host:1883` or `mqtts://host:8883`.'),
-    topic: text('Topic to subscribe to; it may contain wildcards.'),
+    topic: text('Topic to subscribe to, optionally with wildcards.'),
     username: text('User name.'),
     'password-file': file('File with the password.'),
-    'ca-file': file('PEM file with the certificates of authorities for the broker.'),
+    'ca-file': file("PEM file with the broker's certificate authorities."),
   },
 } as const;
 
 const NOT_BY_TIME = {
-  description: 'Has no effect on these images: a new one is imported when Zuul has built it.',
+  description: 'Has no effect, because images are imported when Zuul has built them.',
 } as const;
 
 /** Keys of an entry of `zuul-images`. */
@@ -87,19 +87,19 @@ export const ZUUL_SETTINGS = {
   required: ['api-url', 'project', 'pipelines', 'job', 'artifacts'],
   properties: {
     'api-url': text("URL of Zuul, of its API, or of a tenant's API or page."),
-    tenant: text('Required if `api-url` names no tenant and Zuul has several.'),
-    project: text('Short name: `opendev/system-config`, without the Git server.'),
+    tenant: text('Tenant. Required if `api-url` names no tenant and Zuul has several tenants.'),
+    project: text('Short name without the Git server, such as `opendev/system-config`.'),
     pipelines: {
       type: 'array',
       minItems: 1,
       items: TEXT,
-      description: 'A successful build in any of these is imported.',
+      description: 'Successful builds in any of these pipelines are imported.',
     },
     job: text('Job that builds the image.'),
     branch: text('Only builds of this branch. Default: all builds, including those without a branch.'),
     'image-name': text(
-      '`image_name` in the metadata that the job returns: no other image is used. Default: the name here if the job ' +
-        'returns several images, otherwise any.',
+      'Required `image_name` in the metadata that the job returns. Default: the value of `name` if the job returns ' +
+        'several images, otherwise any.',
     ),
     artifacts: {
       type: 'array',
@@ -114,13 +114,13 @@ export const ZUUL_SETTINGS = {
             enum: [...FORMAT_NAMES, ...Object.keys(FORMAT_ALIASES)],
             description: 'Format; `qcow` means `qcow2`.',
           },
-          type: text('`type` in the metadata of the artifact.'),
+          type: text("`type` in the artifact's metadata."),
         },
       },
     },
     auth: AUTH,
     'ca-file': file(
-      'PEM file with the certificates of additional authorities to trust, for the API and the artifacts.',
+      'PEM file with additional trusted certificate authorities for the API and the artifacts.',
     ),
     'poll-interval': {
       type: 'number',
@@ -141,15 +141,14 @@ export const ZUUL_SETTINGS = {
     'require-sha256': {
       type: 'boolean',
       default: false,
-      description: 'Reject a build whose job returns no `sha256` of the image.',
+      description: 'Whether to reject a build whose job returns no `sha256` of the image.',
     },
     'require-attestation': {
       ...REQUIRE_ATTESTATION,
       description:
         'Attestations that an artifact must have before it is imported. They are sigstore bundles about the unpacked ' +
-        'file: artifacts of the build with the `type` `attestation` in their metadata, or the file next to the artifact ' +
-        'whose URL has the additional suffix `.sigstore.json`. They name the file like the URL, without `.zst`, `.xz` or `.gz`. ' +
-        'Default: none.',
+        'file, with the name in the URL without `.zst`, `.xz` or `.gz`. A bundle is an artifact of the build with the ' +
+        "metadata `type` `attestation`, or a file with the artifact's URL plus `.sigstore.json`. Default: none.",
     },
     pause: {
       type: 'boolean',
