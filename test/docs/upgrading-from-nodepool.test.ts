@@ -55,7 +55,8 @@ test('the commands in docs/upgrading-from-nodepool.md work', async (t) => {
 });
 
 test('docs/upgrading-from-nodepool.md names existing keys', () => {
-  const paragraph = /^New keys for these.*?\n\n/ms.exec(page)?.[0] ?? '';
+  const paragraph =
+    /^\[Configuration\]\(configuration\.md\) describes the new keys.*?\n\n/ms.exec(page)?.[0] ?? '';
   const named = [...paragraph.matchAll(/`([\w-]+)`/g)].map(([, key = '']) => key);
   assert.ok(named.length > 5);
   const { properties = {} } = configurationSchema(Modules.builtIn);
