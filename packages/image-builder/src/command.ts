@@ -21,17 +21,17 @@ const SETTINGS = {
       format: 'program',
       items: { type: 'string' },
       description:
-        'The program and its arguments. It runs without a shell. Placeholders in arguments: `{output.raw}`, the path to ' +
-        'write that format to, and similarly `{output.qcow2}` and so on; `{image-id}`; `{image-name}`; `{directory}`, the ' +
-        'working directory, which is removed when the build ends. A relative path of the program is resolved against the ' +
-        'directory of this file.',
+        'Program and its arguments, run without a shell. Placeholders in arguments are `{output.raw}`, ' +
+        '`{output.qcow2}` and so on for the path to write each format to, `{image-id}`, `{image-name}`, and ' +
+        '`{directory}` for the working directory, which is removed when the build ends. A relative program path is ' +
+        'resolved against the directory of this file.',
     },
     formats: {
       type: ['array', 'null'],
       items: { enum: FORMAT_NAMES },
       description:
-        'Formats to build, in addition to those that providers need. Required if no argument has a placeholder `{output.…}`: ' +
-        'the command then writes `{directory}/{image-id}.FORMAT` for each of them.',
+        'Formats to build, in addition to those that providers need. Required if no argument contains a placeholder ' +
+        '`{output.…}`. The command then writes `{directory}/{image-id}.FORMAT` for each format.',
     },
   },
 } as const satisfies ObjectSchema;

@@ -32,8 +32,8 @@ const SETTINGS = {
     'qemu-img-options': {
       type: 'string',
       description:
-        'For `--qemu-img-options` of disk-image-create; an empty text omits the option. Default: `compat=0.10` ' +
-        'if qcow2 is the only format that qemu-img makes.',
+        "Value of disk-image-create's `--qemu-img-options`; an empty text omits the option. Default: `compat=0.10` if " +
+        'qcow2 is the only format that qemu-img makes.',
     },
     'dib-cmd': {
       type: 'string',

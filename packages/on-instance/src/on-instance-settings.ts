@@ -25,8 +25,8 @@ const WINRM = {
       ...TEXT,
       description:
         "SHA-256 fingerprint of the instance's certificate, as `openssl x509 -fingerprint -sha256` prints it, or as " +
-        '`SHA256:` and base64. Without it and without `ca-file`, the console of the instance has to print the ' +
-        'fingerprint; the password is sent to no other machine.',
+        '`SHA256:` and base64. Without `fingerprint` and `ca-file`, the instance must print the fingerprint on its ' +
+        'console; the password is sent to no other machine.',
     },
   },
 } as const;
@@ -52,7 +52,7 @@ const BLOCK = {
       ...TEXT,
       default: 'qemu',
       description:
-        'The entry of `providers` that runs the instance. The default needs no entry: it is QEMU on this host.',
+        'Entry of `providers` that runs the instance. The default, QEMU on this host, needs no entry.',
     },
     'base-image': {
       type: ['string', 'object'],
@@ -71,8 +71,8 @@ const BLOCK = {
         },
       },
       description:
-        'Image that the instance boots: a path with QEMU, else a name or an id in the provider; or a mapping with ' +
-        'filters, or with the name of one of `cloud-images`.',
+        'Image that the instance boots: a path with QEMU, otherwise a name or an id in the provider. A mapping ' +
+        'selects the image by filters or by its name in `cloud-images`.',
     },
     'min-ram': {
       type: 'integer',
@@ -81,7 +81,7 @@ const BLOCK = {
     },
     'name-filter': {
       ...TEXT,
-      description: 'Part of the name of the flavors to choose from, if the provider has flavors.',
+      description: "Part of the flavor's name, if the provider uses flavors.",
     },
     username: {
       ...TEXT,
@@ -106,7 +106,7 @@ const BLOCK = {
     steps: {
       type: 'array',
       items: STEP,
-      description: 'Commands to run in order: a string, or `run` with a `name`. Each has to exit with 0.',
+      description: 'Commands to run in order: a string, or `run` with a `name`. Each must exit with 0.',
     },
     sysprep: {
       type: 'boolean',
@@ -122,15 +122,15 @@ const BLOCK = {
     'keep-on-failure': {
       ...SECONDS,
       description:
-        'Seconds for which the instance of a failed build is kept for inspection; the log shows how to log in. Default: ' +
-        'it is deleted at once.',
+        'Seconds for which the instance of a failed build is kept for inspection; the log shows how to log in. ' +
+        'Default: the instance is deleted at once.',
     },
     'after-restart': {
       enum: ['destroy', 'resume'],
       default: 'destroy',
       description:
-        '`destroy` deletes the instance of a build that was interrupted by the end of the daemon. `resume` keeps it for the next ' +
-        'job for the same image, which resumes after the last completed step.',
+        "`destroy` deletes the instance of a build that the daemon's end interrupted. `resume` keeps it for the " +
+        "image's next job, which resumes after the last completed step.",
     },
   },
 } as const;
@@ -174,7 +174,8 @@ export const PROVIDER_IMAGE_KEYS = {
   username: { ...SCALAR, description: 'With `base-image`: user to log in as. Default: `root`.' },
   'private-key': {
     ...SCALAR,
-    description: 'With `base-image`: private key that it accepts. Default: a key generated for the build.',
+    description:
+      'With `base-image`: private key that the instance accepts. Default: a key generated for the build.',
   },
   'min-ram': { ...SCALAR, description: 'With `base-image`: minimum memory of the instance, in MiB.' },
   'name-filter': { ...SCALAR, description: "With `base-image`: part of the flavor's name." },

@@ -27,8 +27,8 @@ const SETTINGS = {
     cloud: {
       type: ['string', 'null'],
       description:
-        'Name of a cloud in `clouds.yaml`. Default: the cloud of `OS_CLOUD` or of the other variables `OS_*`. The ' +
-        'credentials below override the credentials of that cloud.',
+        'Name of a cloud in `clouds.yaml`. Default: the cloud in `OS_CLOUD` or the other `OS_*` variables. The ' +
+        "credentials below override that cloud's credentials.",
     },
     'region-name': { type: SCALAR, description: "Name of one of the cloud's regions." },
     'auth-url': { type: SCALAR, description: 'Keystone URL.' },
@@ -75,7 +75,7 @@ const SETTINGS = {
       description: "Network for the instance's floating IP. Default: no floating IP.",
     },
     'ipv6-preferred': {
-      description: 'Whether to connect to an instance by IPv6 if it has an IPv6 address. Default: false.',
+      description: 'Whether to connect by IPv6 to an instance with an IPv6 address. Default: false.',
     },
   },
 } as const satisfies ObjectSchema;

@@ -52,12 +52,11 @@ export const IMAGE_FILTERS = {
       values: {
         type: 'array',
         items: { type: ['string', 'number', 'boolean'] },
-        description: 'Values. One match suffices.',
+        description: 'Values, of which one must match.',
       },
     },
   },
-  description:
-    'Filters of images in the provider. An image must match all of them; the latest matching image is chosen.',
+  description: 'Filters that select the latest image in the provider that matches all of them.',
 } as const;
 IMAGE_FILTERS satisfies SettingsSchema;
 

@@ -15,8 +15,8 @@ export const ATTESTATION = {
     key: {
       ...FILE,
       description:
-        'PEM file with the private key, Ed25519 or ECDSA P-256 or P-384, which no other user may read. Builds cannot read ' +
-        'it: the daemon runs as root and hides it from them. Any other daemon needs `sign-command`.',
+        'PEM file with the private key, Ed25519 or ECDSA P-256 or P-384, which no other user may read. A daemon that ' +
+        'runs as root hides the file from builds. Any other daemon needs `sign-command`.',
     },
     'sign-command': {
       type: 'array',
@@ -24,8 +24,8 @@ export const ATTESTATION = {
       minItems: 1,
       format: 'program',
       description:
-        'Command that signs, instead of a key file, with a KMS or an HSM. It gets the data on standard input and writes ' +
-        'the signature to standard output, for ECDSA in DER. It needs `public-key`.',
+        'Command that signs with a KMS or an HSM instead of a key file. It gets the data on standard input and writes ' +
+        'the signature to standard output, in DER for ECDSA. It requires `public-key`.',
     },
     'public-key': { ...FILE, description: 'PEM file with the public key. Default: the public key of `key`.' },
     'trusted-keys': {

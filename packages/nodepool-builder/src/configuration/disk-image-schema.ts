@@ -23,13 +23,13 @@ const COMMON = {
     type: 'boolean',
     default: false,
     description:
-      'Do not offer it: its jobs wait at the job server, or go to another builder. `image-unpause` overrides it for the ' +
-      'manager.',
+      'The builder does not offer the disk image; its jobs wait at the job server, or go to another builder. For ' +
+      'the manager, `image-unpause` overrides this key.',
   },
   'build-timeout': {
     type: 'number',
     minimum: 1,
-    description: `Time limit of a build in seconds. Default: ${BUILD_TIMEOUT}, eight hours, for an import from Zuul, and a build that the manager requests; no limit for other clients, as in nodepool 0.3.`,
+    description: `Time limit of a build in seconds. Default: ${BUILD_TIMEOUT} (eight hours) for imports from Zuul and builds that the manager requests; no limit for other clients, as in nodepool 0.3.`,
   },
   validate: VALIDATION_SCHEMA,
   keep: {
@@ -42,18 +42,18 @@ const COMMON = {
 
 /** Keys of entries of `diskimages`, before those of the modules. */
 const FIRST = {
-  name: { ...NAME, description: 'Offered to Gearman as `image-build:<name>`.' },
+  name: { ...NAME, description: 'Name of the disk image, offered to Gearman as `image-build:<name>`.' },
   parent: {
     type: ['string', 'null'],
     format: 'text',
     description:
-      'Disk image to inherit from: its elements come first, `env-vars` are added to its own, and every other value ' +
-      'applies unless the entry has one.',
+      "Disk image to inherit from. Its elements come first, the entry's `env-vars` are added to the parent's, and " +
+      'every other value applies unless the entry sets it.',
   },
   abstract: {
     type: 'boolean',
     default: false,
-    description: 'Not built, and not usable by providers; other disk images inherit from it.',
+    description: 'Whether the disk image only serves as a `parent`, and is neither built nor uploaded.',
   },
   builder: TEXT,
 } as const satisfies Record<string, SettingsSchema>;
@@ -66,7 +66,7 @@ const LAST = {
   },
   'env-vars': {
     description:
-      'Added to the environment of the build; values are strings. Anything but a mapping is ignored.',
+      "Variables added to the build's environment. Values are strings; anything except a mapping is ignored.",
   },
   ...COMMON,
   options: { type: 'object', description: 'Settings for your own builder.' },
@@ -74,11 +74,11 @@ const LAST = {
     type: 'number',
     exclusiveMinimum: 0,
     description:
-      'Age in seconds at which the manager rebuilds it. Default: 86400, unless a cron expression applies.',
+      'Age in seconds at which the manager rebuilds the image. Default: 86400, unless a cron expression applies.',
   },
   'rebuild-cron': {
     type: 'string',
-    description: 'When the manager rebuilds it: a cron expression in local time.',
+    description: 'Times at which the manager rebuilds the image, as a cron expression in local time.',
   },
 } as const satisfies Record<string, SettingsSchema>;
 

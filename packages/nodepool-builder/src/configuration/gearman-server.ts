@@ -27,21 +27,21 @@ export const GEARMAN_SERVER_SCHEMA = {
     'ssl-ca': {
       ...FILE,
       description:
-        "PEM file with the authority that signed the server's certificate. It enables TLS. Default: " +
-        'with `ssl-cert`, the authorities that Node.js trusts; otherwise no TLS.',
+        "PEM file with the authority that signed the server's certificate. This key enables TLS. Default: with " +
+        '`ssl-cert`, the authorities that Node.js trusts; otherwise no TLS.',
     },
     'ssl-cert': {
       ...FILE,
-      description: "PEM file with the client's certificate. It enables TLS.",
+      description: "PEM file with the client's certificate. This key enables TLS.",
     },
     'ssl-key': { ...FILE, description: 'PEM file with the key of `ssl-cert`, without a passphrase.' },
     'ssl-server-name': {
       ...TEXT,
       description: "Name in the server's certificate. Default: `host`.",
     },
-    ssl_ca: { ...FILE, description: 'The same as `ssl-ca`.' },
-    ssl_cert: { ...FILE, description: 'The same as `ssl-cert`.' },
-    ssl_key: { ...FILE, description: 'The same as `ssl-key`.' },
+    ssl_ca: { ...FILE, description: 'Alias of `ssl-ca`.' },
+    ssl_cert: { ...FILE, description: 'Alias of `ssl-cert`.' },
+    ssl_key: { ...FILE, description: 'Alias of `ssl-key`.' },
   },
   patternProperties: {
     [OTHER_TLS_KEYS]: {

@@ -31,7 +31,7 @@ export const MANAGER = {
       type: 'number',
       exclusiveMinimum: 0,
       default: 3600,
-      description: 'Maximum pause in seconds.',
+      description: 'Maximum pause before a retry, in seconds.',
     },
     'orphan-scan-interval': {
       type: 'number',

@@ -28,7 +28,8 @@ const NOTIFICATION_SCHEMA = {
     url: {
       ...TEXT,
       description:
-        'Webhook: URL that each event is sent to by POST, or the absolute path of a file with the URL if it is a secret.',
+        'URL of a webhook that receives each event by POST. If the URL is a secret, the absolute path of a file that ' +
+        'contains it.',
     },
     'secret-file': {
       ...TEXT,
@@ -48,13 +49,13 @@ const NOTIFICATION_SCHEMA = {
       type: 'array',
       items: { enum: EVENTS },
       description:
-        'Events to send. Default: all but `build-succeeded` and `upload-succeeded`, which include recoveries.',
+        'Events to send. Default: all except `build-succeeded` and `upload-succeeded`, which include recoveries.',
     },
     'max-age': {
       type: 'number',
       exclusiveMinimum: 0,
       default: 172_800,
-      description: 'Age in seconds at which the newest image in a provider is `image-too-old`.',
+      description: "Age in seconds at which a provider's newest image is reported as `image-too-old`.",
     },
   },
 } as const satisfies SettingsSchema;

@@ -29,8 +29,8 @@ export const CLOUD_IMAGES = {
     properties: CLOUD_IMAGE,
   },
   description:
-    'Images that filters select in each provider, the same everywhere. An entry of `providers[].cloud-images` with ' +
-    'the same name and its own conditions takes precedence there.',
+    'Images that filters select in every provider. In a provider, an entry of `providers[].cloud-images` with the ' +
+    'same name and its own conditions takes precedence.',
 } as const satisfies SettingsSchema;
 
 /** A valid entry of `cloud-images`. */
@@ -75,7 +75,7 @@ const PROVIDER_IMAGE = {
     pause: {
       type: 'boolean',
       default: false,
-      description: 'The manager does not upload this image; images in the provider stay.',
+      description: 'The manager does not upload this image; uploaded images stay.',
     },
     'image-filters': {
       ...IMAGE_FILTERS,
@@ -98,7 +98,7 @@ type Properties = Readonly<Record<string, SettingsSchema>>;
 const IMAGE_TYPE = {
   enum: [...FORMAT_NAMES, null],
   description:
-    'Disk format to upload. It is built, or else converted to before the upload. Default: `image_format` of the cloud, ' +
+    "Disk format to upload, built directly or converted before the upload. Default: the cloud's `image_format`, " +
     'or `qcow2` if the cloud has none.',
 } as const satisfies SettingsSchema;
 
@@ -114,21 +114,21 @@ export const PROVIDER_KEYS = {
   'bandwidth-limit': {
     type: 'integer',
     minimum: 1,
-    description: 'Bytes per second, for all uploads to it together. Default: no limit.',
+    description: 'Max bytes per second for all uploads to the provider together. Default: no limit.',
   },
   'compress-qcow2': {
     type: 'boolean',
     default: false,
     description:
-      'Compress qcow2 in conversions, with up to four processors: uploads are shorter, conversions longer. All providers ' +
-      'get the same file, so setting it in one is enough. A qcow2 that a builder made is not changed.',
+      'Compress qcow2 in conversions, with up to four processors. Uploads take less time, conversions more. All ' +
+      "providers get the same file, so set the key in one of them. A builder's own qcow2 is not changed.",
   },
   'image-upload-timeout': {
     type: 'number',
     exclusiveMinimum: 0,
     description:
-      'Seconds that an upload may take, with the conversion before it. Default: no limit while data is transferred, and an hour for ' +
-      'the cloud to import the image.',
+      'Timeout in seconds for an upload and the conversion before it. Default: no limit while data is transferred, ' +
+      'and an hour for the cloud to import the image.',
   },
   'post-upload-hook': {
     ...TEXT,
@@ -143,7 +143,7 @@ export const PROVIDER_KEYS = {
   pause: {
     type: 'boolean',
     default: false,
-    description: 'The manager uploads nothing to it for now; images in it stay.',
+    description: 'The manager uploads nothing to the provider; uploaded images stay.',
   },
 } as const satisfies Record<string, SettingsSchema>;
 
@@ -206,7 +206,7 @@ export function providerSchema({ builders, providers }: ModuleMaps): SettingsSch
   const images: SettingsSchema = {
     type: ['array', 'null'],
     items: providerImageSchema([...builders.values()]),
-    description: `The images to upload to it.${exceptions && ` Only ${exceptions} may omit them.`}`,
+    description: `Images to upload to the provider.${exceptions && ` Only ${exceptions} may omit them.`}`,
   };
   const last: Properties = {
     ...PROVIDER_KEYS,

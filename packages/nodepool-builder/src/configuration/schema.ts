@@ -29,7 +29,7 @@ const CRON = {
 
 /** First keys of the top level. */
 const TOP_LEVEL = {
-  'images-dir': { ...TEXT, format: 'path', description: 'Directory of the images. One process owns it.' },
+  'images-dir': { ...TEXT, format: 'path', description: 'Directory of the images, owned by one process.' },
   'elements-dir': { ...OPTIONAL_PATH, description: '`ELEMENTS_PATH` of disk-image-create.' },
   'script-dir': { ...OPTIONAL_PATH, description: '`NODEPOOL_SCRIPTDIR` of disk-image-create.' },
   'build-log-dir': {
@@ -48,24 +48,24 @@ const TOP_LEVEL = {
     minimum: 0,
     default: 10,
     description:
-      'Size limit of the downloads that diskimage-builder keeps for the next build of a disk image, in GiB for each of ' +
-      'packages, git repositories and base images. The least recently used are removed. They are in ' +
-      '`.nodepool-builder/cache` in `images-dir`, unless `DIB_IMAGE_CACHE` is set. With 0, diskimage-builder selects ' +
-      'the directory, and nothing is removed.',
+      'Size limit in GiB of each cache that diskimage-builder keeps for a disk image: packages, git repositories ' +
+      'and base images. The least recently used downloads are removed. The caches are in `.nodepool-builder/cache` ' +
+      'in `images-dir`, unless `DIB_IMAGE_CACHE` is set. With 0, diskimage-builder selects the directory, and ' +
+      'nothing is removed.',
   },
   'build-environment': {
     type: ['array', 'null'],
     items: TEXT,
     description:
-      'Names of additional variables of the daemon that builds and hooks inherit, besides [the usual ' +
-      'ones](#environment-of-builds-and-hooks): `[VAULT_TOKEN, OS_*]`.',
+      'Names of daemon variables that builds and hooks inherit in addition to [the usual ' +
+      'ones](#environment-of-builds-and-hooks), such as `[VAULT_TOKEN, OS_*]`.',
   },
   'public-variables': {
     type: ['array', 'null'],
     items: TEXT,
     description:
-      'Variables whose values logs and attestations may show, such as `[MIRROR_URL, REGION_*]`. Those ' +
-      '[that diskimage-builder reads](#which-values-are-shown) need no entry.',
+      'Variables whose values logs and attestations may show, such as `[MIRROR_URL, REGION_*]`. ' +
+      "[diskimage-builder's variables](#which-values-are-shown) need no entry.",
   },
   'build-log-retention': {
     type: 'integer',
@@ -78,8 +78,8 @@ const TOP_LEVEL = {
     exclusiveMinimum: 0,
     default: 256,
     description:
-      'Maximum virtual size of a disk that is converted or imported, in GiB: a file of a few kilobytes ' +
-      'can represent terabytes.',
+      'Maximum virtual size in GiB of a disk that is converted or imported. A file of a few kilobytes can represent ' +
+      'terabytes.',
   },
   'gearman-servers': {
     type: ['array', 'null'],
@@ -94,9 +94,9 @@ const TOP_LEVEL = {
     items: TEXT,
     description:
       'Plugins with additional builders and providers: names of npm packages, or paths of JavaScript or TypeScript ' +
-      'files. Packages are looked up next to nodepool-builder, then from the directory of this file. Code outside of ' +
-      'nodepool-builder is loaded only if no user but root and the user of the process can change it. A change takes effect ' +
-      'after a restart.',
+      'files. Packages are looked up next to nodepool-builder, then from the directory of this file. Code outside ' +
+      "nodepool-builder is loaded only if no user except root and the process's user can change it. A change takes " +
+      'effect after a restart.',
   },
 } as const satisfies Record<string, SettingsSchema>;
 

@@ -17,10 +17,10 @@ export const VALIDATION_SCHEMA = {
       type: ['array', 'string'],
       items: { type: 'string' },
       description:
-        'Command to run. A string is split like in a shell, but without running one. Its last argument is ' +
-        'the path of the image: the raw file if it exists, otherwise the qcow2. Its environment contains ' +
-        '`NODEPOOL_IMAGE_ID`, `NODEPOOL_DISKIMAGE` and the path of each format ' +
-        '(`NODEPOOL_IMAGE_QCOW2`). The image passes if the command exits with 0.',
+        'Command to run. A string is split like in a shell, but no shell runs. The last argument is the path of the ' +
+        'image: the raw file if it exists, otherwise the qcow2. The environment contains `NODEPOOL_IMAGE_ID`, ' +
+        '`NODEPOOL_DISKIMAGE` and the path of each format (`NODEPOOL_IMAGE_QCOW2`). The image passes if the command ' +
+        'exits with 0.',
     },
     boot: {
       type: 'object',

@@ -9,12 +9,12 @@ import type { EndedJob } from '../jobs/running-jobs.ts';
 
 /** Schema of the events that receivers get. */
 export const EVENT_SCHEMA = recordSchema({
-  id: { ...TEXT, description: 'The same for each delivery of the event.' },
+  id: { ...TEXT, description: 'Id of the event, identical in each delivery.' },
   event: {
     enum: EVENTS,
     description: '`build-recovered` and `upload-recovered`: the first success after a failure.',
   },
-  time: { ...TEXT, description: 'When it happened, in ISO 8601.' },
+  time: { ...TEXT, description: 'Time of the event, in ISO 8601.' },
   text: { ...TEXT, description: 'Summary in one sentence.' },
   host: { ...TEXT, description: 'Host that sends the event.' },
   diskimage: { ...TEXT_OR_NULL, description: 'Disk image; null if a builder without a manager uploads.' },
