@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 /** Describes the machine that the results depend on, in one line. */
 export async function describeMachine(): Promise<string> {
   return [
-    `${availableParallelism()} cores`,
+    `Measured with ${availableParallelism()} cores`,
     `${Math.round(totalmem() / 2 ** 30)} GiB of memory`,
     `Node ${process.versions.node}`,
     `gearmand ${await versionOf('/usr/sbin/gearmand')}`,
