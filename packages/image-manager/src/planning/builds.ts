@@ -16,7 +16,9 @@ export function* planBuilds(pass: Pass): Iterable<PlanItem> {
     if (diskimage.entry === undefined) continue;
     if (current === undefined) yield* planNewBuild(pass, diskimage, diskimage.entry);
     else if (pass.observation.requested.has(diskimage.name)) {
-      const reason = `a build was requested; it starts when ${current.id} has ended`;
+      const { paused } = diskimage;
+      const pause = paused === undefined ? '' : `it is ${paused}; `;
+      const reason = `${pause}a build was requested; it starts when ${current.id} has ended`;
       yield { subject: `diskimage ${diskimage.name}`, reason };
     }
   }

@@ -82,8 +82,8 @@ function byCron({ crons }: Pass, build: Build, { rebuildCron = '' }: ManagedDisk
   const cron = crons.get(rebuildCron);
   const next = cron instanceof Cron ? cron.nextRun(new Date(build.requestedAt)) : null;
   if (next === null) return [];
-  const time = `${next.toISOString()}, a time of rebuild-cron "${rebuildCron}"`;
-  return [{ at: next.getTime(), reason: `${named(build)} is older than ${time}` }];
+  // Without a time: it would be true in one time zone only, and lists show it.
+  return [{ at: next.getTime(), reason: `the time of rebuild-cron "${rebuildCron}" after ${named(build)}` }];
 }
 
 function named({ id, cancelledBy }: Build): string {

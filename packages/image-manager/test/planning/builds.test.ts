@@ -238,7 +238,12 @@ testSituations({
   'a requested build waits for a running build': {
     given: debian().build(1, 'building').inProgress(imageId(1)).requested('debian'),
     steps: [],
-    waits: [/it starts when debian-0000000001-ownerabc has ended/],
+    waits: [/: a build was requested; it starts when debian-0000000001-ownerabc has ended/],
+  },
+  'a requested build waits for a running build, and until its disk image is no longer paused': {
+    given: debian().build(1, 'building').inProgress(imageId(1)).requested('debian').pauseRecord(true),
+    steps: [],
+    waits: [/: it is paused by root@host since .*; a build was requested; it starts when debian-/],
   },
 
   'an image that a provider needs is built again after a long absence': {

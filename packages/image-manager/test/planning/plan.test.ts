@@ -1,4 +1,4 @@
-import { deepEqual, equal } from 'node:assert/strict';
+import { deepEqual, equal, partialDeepStrictEqual } from 'node:assert/strict';
 import { test } from 'node:test';
 import { plan } from '@nodepool-builder/image-manager';
 import { DAY, debianInCloud, HOUR, imageId, MINUTE, NOW, Situation } from './situation.ts';
@@ -51,6 +51,13 @@ test('a plan lists later builds with their time and reason', () => {
     },
   ]);
   deepEqual(given.later(23 * HOUR).plan().laterBuilds, [], 'now it is a step');
+});
+
+test('the reason of a build by rebuild-cron is the same before and after that time', () => {
+  const given = debian({ rebuildCron: '30 12 * * *' }).build(1, 'ready', { ago: HOUR });
+  const reason = `the time of rebuild-cron "30 12 * * *" after ${imageId(1)}`;
+  deepEqual(given.plan().laterBuilds, [{ diskimage: 'debian', at: NOW + 30 * MINUTE * 1000, reason }]);
+  partialDeepStrictEqual(given.later(31 * MINUTE).plan().steps, [{ kind: 'build', reason }]);
 });
 
 test('a plan says who cancelled the last build, and when the next one is due', () => {
