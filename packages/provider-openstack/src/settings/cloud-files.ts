@@ -142,7 +142,9 @@ export async function knownClouds(place: SettingsPlace): Promise<KnownClouds> {
   }
   const read = [files, secure].flatMap((source) => source?.file ?? []);
   const directories = searchDirectories(place).join(', ');
-  const origin = read.join(' with ') || `the environment (no clouds.yaml exists in ${directories})`;
+  const named = namedFile('clouds', place);
+  const missing = named === undefined ? '' : `${FILES.clouds} names ${named}, which cannot be used, and `;
+  const origin = read.join(' with ') || `the environment (${missing}no clouds.yaml exists in ${directories})`;
   const environmentName = place.env.OS_CLOUD_NAME || 'envvars';
   if (clouds.has(environmentName)) {
     throw invalidSettings(

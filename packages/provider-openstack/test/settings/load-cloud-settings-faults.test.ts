@@ -47,6 +47,16 @@ const INVALID: readonly InvalidCase[] = [
       'correct "cloud" of the provider or OS_CLOUD, or add the cloud to clouds.yaml',
   },
   {
+    title: 'a cloud without the file that the environment names',
+    env: { OS_CLIENT_CONFIG_FILE: '/missing/clouds.yaml' },
+    cloud: 'rax',
+    message:
+      'provider "p": the cloud "rax" is not in the environment (OS_CLIENT_CONFIG_FILE names /missing/clouds.yaml, ' +
+      'which cannot be used, and no clouds.yaml exists in $TREE/cwd, ' +
+      '$TREE/home/.config/openstack, $TREE/site/openstack, /etc/openstack); known clouds: none; ' +
+      'correct "cloud" of the provider or OS_CLOUD, or add the cloud to clouds.yaml',
+  },
+  {
     title: 'several clouds without a choice',
     files: { 'cwd/clouds.yaml': 'clouds: {a: {}, b: {}}', 'cwd/secure.yml': 'clouds: {c: {}}' },
     message:
