@@ -72,7 +72,7 @@ function explain(error: DefinedError): Explanation {
       const wanted = [error.params.type].flat().filter((type) => type !== 'null');
       return {
         reason: `${path} must be ${wanted.map(withArticle).join(' or ')}, but is ${kindOf(error.data)}`,
-        remedy: TYPE_REMEDIES[wanted[0] ?? ''] ?? 'correct it',
+        remedy: `${TYPE_REMEDIES[wanted[0] ?? ''] ?? 'correct it'}${isQuoted(error.data) ? ' without quotes' : ''}`,
       };
     }
     case 'required':
@@ -128,10 +128,15 @@ const TYPE_REMEDIES: Readonly<Record<string, string>> = {
   string: 'put it in quotes',
   object: 'write "key: value" pairs, indented below it',
   array: 'write a list, each entry after "- "',
-  integer: 'write a whole number without quotes',
-  number: 'write a number without quotes',
-  boolean: 'write true or false without quotes',
+  integer: 'write a whole number',
+  number: 'write a number',
+  boolean: 'write true or false',
 };
+
+/** Returns whether a value is a number, true or false that quotes make a string. */
+function isQuoted(value: unknown): boolean {
+  return typeof value === 'string' && /^(?:[-+]?\d+(?:\.\d+)?|true|false|yes|no|on|off)$/i.test(value);
+}
 
 const TYPE_NAMES: Readonly<Record<string, string>> = {
   object: 'a mapping',

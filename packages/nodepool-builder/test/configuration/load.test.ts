@@ -252,7 +252,7 @@ describe('rejected configurations', () => {
       [
         'nodepool.yaml:1:1: images-dir must be a string, but is a number; put it in quotes',
         'nodepool.yaml:3:5: diskimages[0].name must be a string, but is a list; put it in quotes',
-        'nodepool.yaml:4:5: diskimages[0].build-timeout must be a number, but is a string; write a number without quotes',
+        'nodepool.yaml:4:5: diskimages[0].build-timeout must be a number, but is a string; write a number',
       ],
     ],
     [
@@ -301,7 +301,7 @@ describe('rejected configurations', () => {
       'images-dir: /i\ngearman-servers: [{host: a, port: "4730.0"}]\ndiskimages: [{name: a, keep: 1e3, pause: "no"}]\n',
       [
         'nodepool.yaml:2:29: gearman-servers[0].port must be a whole number, but is a string; write a whole number without quotes',
-        'nodepool.yaml:3:24: diskimages[0].keep must be a whole number, but is a string; write a whole number without quotes',
+        'nodepool.yaml:3:24: diskimages[0].keep must be a whole number, but is a string; write a whole number',
         'nodepool.yaml:3:35: diskimages[0].pause must be true or false, but is a string; write true or false without quotes',
       ],
     ],
