@@ -38,6 +38,8 @@ export class ProgressMeter {
   /** Times in milliseconds, and the parts done by then, from the first byte on. At most the first sample is older than the window. */
   #samples: { readonly at: number; readonly part: number }[] = [];
   #part = 0;
+  /** Time of the last change of the part. */
+  #movedAt = 0;
   #size: number | undefined;
   /** Highest estimate by time. */
   #byTime = 0;
@@ -56,11 +58,14 @@ export class ProgressMeter {
     this.#phase = phase;
     const part = partDone(progress);
     if (part < this.#part) this.#samples = []; // the transfer starts again
-    if (part !== this.#part) this.#retry = undefined;
+    const at = this.#now();
+    if (part !== this.#part) {
+      this.#retry = undefined;
+      this.#movedAt = at;
+    }
     this.#part = part;
     this.#size = size;
     if (size === undefined || part === 0) return;
-    const at = this.#now();
     const last = this.#samples.at(-1);
     if (last !== undefined && at - last.at < SAMPLE_INTERVAL) return;
     this.#samples.push({ at, part });
@@ -101,6 +106,7 @@ export class ProgressMeter {
     const now = this.#now();
     const first = this.#samples.findLast(({ at }) => at <= now - WINDOW) ?? this.#samples[0];
     if (first === undefined || now - first.at < SAMPLE_INTERVAL || this.#part === 1) return undefined;
+    if (now - this.#movedAt >= WINDOW) return 0;
     if (this.#part === first.part && now - first.at < WINDOW) return undefined; // a provider may report each part's end
     return (this.#part - first.part) / (now - first.at);
   }

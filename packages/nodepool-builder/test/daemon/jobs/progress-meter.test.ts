@@ -40,6 +40,12 @@ describe('the progress of a transfer', () => {
     assert.deepEqual(at(100).read(), { percent: 10, 'bytes-per-second': 0 });
   });
 
+  it('a transfer’s rate is zero 30 seconds after its last byte, whenever that was', () => {
+    const at = meterAt();
+    for (let tick = 0; tick <= 26; tick += 1) at(tick * 0.4).update({ done: tick, total: 100, size });
+    assert.deepEqual(at(100).read(), { percent: 26, 'bytes-per-second': 0 });
+  });
+
   it('a transfer’s progress has neither rate nor time left at the beginning and at the end', () => {
     const at = meterAt();
     assert.deepEqual(at(0).read(), { percent: 0 });
