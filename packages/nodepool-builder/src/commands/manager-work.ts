@@ -34,7 +34,7 @@ export async function readWork(
 ): Promise<Work & { readonly problem?: string }> {
   try {
     const { builders, functions } = await readSite(servers, undefined, LIST_TIMEOUT);
-    return workOf(runningJobsOf(builders), functions);
+    return workOf(runningJobsOf(builders), functions, builders.length);
   } catch (error) {
     return { ...workOf(new Map(), undefined), problem: errorLine(error) };
   }

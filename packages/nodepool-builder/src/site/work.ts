@@ -1,4 +1,5 @@
 import type { FunctionStatus } from '@nodepool-builder/gearman-node';
+import { STATUS_PREFIX } from '../protocol/builder-status.ts';
 import { subjectOf } from '../protocol/functions.ts';
 import type { LocatedJob } from './builder-status.ts';
 
@@ -10,14 +11,30 @@ export interface Work {
   readonly functions: readonly FunctionStatus[] | undefined;
   /** Ids of the images that builders offer; undefined if no job server replies. */
   readonly images: ReadonlySet<string> | undefined;
+  /** Number of connected builders that do not reply. */
+  readonly silent: number;
 }
 
-/** @param functions undefined if no job server replies */
-export function workOf(jobs: Work['jobs'], functions: Work['functions']): Work {
+/**
+ * @param functions undefined if no job server replies
+ * @param replies number of builders that replied. Default: all
+ */
+export function workOf(jobs: Work['jobs'], functions: Work['functions'], replies?: number): Work {
+  const connected = (functions ?? []).filter(
+    ({ name, availableWorkers }) => name.startsWith(STATUS_PREFIX) && availableWorkers > 0,
+  );
+  const builders = new Set(connected.map(({ name }) => name)).size;
+  const silent = Math.max(0, builders - (replies ?? builders));
   const offered = functions?.filter(
     ({ name, availableWorkers }) => availableWorkers > 0 && /^image-(?:upload|delete):/.test(name),
   );
-  return { jobs, functions, images: offered && new Set(offered.map(({ name }) => subjectOf(name))) };
+  return { jobs, functions, images: offered && new Set(offered.map(({ name }) => subjectOf(name))), silent };
+}
+
+/** Describes connected builders that do not reply; undefined if all do. */
+export function silenceOf({ silent }: Pick<Work, 'silent'>): string | undefined {
+  if (silent === 0) return undefined;
+  return silent === 1 ? 'a connected builder does not reply' : `${silent} connected builders do not reply`;
 }
 
 /** A build or an upload on record. */
@@ -57,7 +74,7 @@ export function progressOf(job: LocatedJob | undefined) {
 }
 
 /** Describes what a job waits for that no builder reports. The job is queued unless a builder may be running it. */
-function waitOf(job: string, { jobs, functions }: Work): { isQueued: boolean; waiting: string } {
+function waitOf(job: string, { jobs, functions, silent }: Work): { isQueued: boolean; waiting: string } {
   if (functions === undefined) return { isQueued: false, waiting: 'a reply from a job server' };
   const offers = functions.filter(({ name }) => name === job);
   const sum = (key: 'total' | 'running' | 'availableWorkers'): number =>
@@ -69,7 +86,10 @@ function waitOf(job: string, { jobs, functions }: Work): { isQueued: boolean; wa
     ({ kind, diskimages }) => kind === 'build' && diskimages.some((name) => job === `image-build:${name}`),
   );
   const [other, ...more] = builds;
-  if (other === undefined) return { isQueued: true, waiting: 'a free builder' };
+  if (other === undefined) {
+    const silence = silenceOf({ silent });
+    return { isQueued: true, waiting: `a free builder${silence === undefined ? '' : `; ${silence}`}` };
+  }
   const what =
     more.length > 0 ? `${builds.length} builds run` : `${other.host} is working on ${other['image-id']}`;
   return { isQueued: true, waiting: `a free builder; ${what}` };

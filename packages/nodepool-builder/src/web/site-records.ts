@@ -5,7 +5,7 @@ import { type LocatedJob, runningJobsOf } from '../site/builder-status.ts';
 import { buildRecord, isoTime, planRecords, uploadRecord } from '../site/format-records.ts';
 import { imageRecords } from '../site/image-records.ts';
 import { BUILD_RECORD, type BuildRecord, IMAGE_RECORD, PLAN_RECORD, UPLOAD_RECORD } from '../site/records.ts';
-import { progressOf, workOf } from '../site/work.ts';
+import { progressOf, silenceOf, workOf } from '../site/work.ts';
 import { COUNT, recordSchema, TEXT, TIME } from '../terms/record-schema.ts';
 import { CLOUD_IMAGE_RECORD } from './cloud-image-watch.ts';
 import type { JobServerStatus, Site } from './site-view.ts';
@@ -41,7 +41,8 @@ export function siteRecords(site: Site): SiteRecords {
   if (before !== undefined) return before;
   const running = runningJobsOf(site.builders);
   const answers = site.servers.flatMap(({ functions }) => (functions === undefined ? [] : [functions]));
-  const work = workOf(running, answers.length > 0 ? answers.flat() : undefined);
+  const work = workOf(running, answers.length > 0 ? answers.flat() : undefined, site.builders.length);
+  const silence = silenceOf(work);
   const { configuration, state } = site;
   const builds = [
     ...Array.from(state.builds.values(), (build) => buildRecord(build, work)),
@@ -61,7 +62,8 @@ export function siteRecords(site: Site): SiteRecords {
     'cloud-images': site.cloudImages,
     builders: site.builders,
     servers: site.servers.map(toServerRecord),
-    problems: site.problems,
+    problems:
+      silence === undefined ? site.problems : [...site.problems, `${silence}; restart it if it hangs`],
   };
   known.set(site, records);
   return records;

@@ -70,6 +70,14 @@ describe('a build on record as building', () => {
   }
 });
 
+it('a queued upload says that a connected builder, which may be the only one with its image, does not reply', () => {
+  const functions = [offer('image-upload:docs-1', 1, 0), offer('image-builder-status:west1', 0, 0)];
+  const upload = { id: '2', state: 'uploading', job: 'image-upload:docs-1' } as const;
+  const waiting = 'a free builder; a connected builder does not reply';
+  partialDeepStrictEqual(standingOf(upload, workOf(new Map(), functions, 0)), { state: 'queued', waiting });
+  partialDeepStrictEqual(standingOf(upload, workOf(new Map(), functions, 1)), { waiting: 'a free builder' });
+});
+
 it('a build that has ended is never shown as queued', () => {
   const ended = { ...DOCS, state: 'failed' } as const;
   partialDeepStrictEqual(standingOf(ended, work([])), { state: 'failed', waiting: null });
