@@ -175,7 +175,7 @@ test('an upload to a cloud that is down shows why it is retried, when, and which
   );
   assert.ok(Date.parse(String(upload['retry-at'])) > Date.parse(String(upload.requested)));
   const { stdout: table } = await runInProcess('image-list', '-c', site.config);
-  assert.match(table, /progress: 0 %, retrying( in \d+ s)?: attempt [2-6] of 6, after/);
+  assert.match(table, /progress: 0 % on \S+, retrying( in \d+ s)?: attempt [2-6] of 6, after/);
   const log = await runCommand(
     'logs',
     String(upload['image-id']),

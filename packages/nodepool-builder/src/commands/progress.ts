@@ -172,7 +172,9 @@ export const PROGRESS_COLUMN: Column = {
   sparse: true,
   long: 'id',
   format: (_, { host, ...reading }) => {
-    const text = progressText(reading);
-    return typeof host === 'string' ? `${text} on ${host}` : text || '-';
+    const { retrying, ...work } = reading;
+    const text = progressText(work);
+    const retry = waitRateAndTimeLeft({ retrying, 'retry-at': work['retry-at'] });
+    return typeof host === 'string' ? `${text} on ${host}${retry}` : text || '-';
   },
 };
