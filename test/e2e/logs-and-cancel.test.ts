@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -61,6 +61,19 @@ test('the command logs shows a running build’s and an upload’s log, from ano
     unknown.stderr,
     /no builder has a log of image \.\.\/docs-1; compare the id with "image-list"/,
   );
+});
+
+test('the command logs names the newest build, and says that the builder with its log is away', async (t) => {
+  const site = await createManagedSite(t);
+  const service = endAfter(t, await startBuilder(site.config, '--all-in-one'));
+  await service.logged(/build docs-\S+ is ready/);
+  await service.end('SIGTERM');
+  await site.configure({ 'images-dir': 'other' });
+  await mkdir(join(site.directory, 'other'));
+  endAfter(t, await startBuilder(site.config, '--embedded-gearmand'));
+  const { code, stderr } = await runCommand('logs', 'docs', '-c', site.config);
+  assert.equal(code, 3);
+  assert.match(stderr, /: docs-\d+-\S+: no builder offers it now; start the one that has its files$/m);
 });
 
 test('the command cancel stops a build, which leaves nothing, and its client learns who cancelled it', async (t) => {

@@ -41,11 +41,9 @@ export const LOGS: ConfiguredCommand = {
       });
     } catch (error) {
       const isMissing = error instanceof CommandError && error.exitReason === 'not-found';
-      const waiting = isMissing ? await waitOf(await site.configuration(), upload ?? id) : undefined;
-      if (waiting === undefined) throw error;
-      throw new CommandError(`${waiting}; it has no log before a builder starts it`, {
-        exitReason: 'not-found',
-      });
+      const explanation = isMissing ? await explain(await site.configuration(), upload ?? id) : undefined;
+      if (explanation === undefined) throw error;
+      throw new CommandError(explanation, { exitReason: 'not-found' });
     }
   },
 };
@@ -101,8 +99,8 @@ async function withRecords<T>(
   return hasStore(configuration) ? await withStore(configuration, read) : undefined;
 }
 
-/** Describes what a build or an upload of the manager waits for; undefined if it does not wait. */
-async function waitOf(configuration: Configuration, id: string): Promise<string | undefined> {
+/** Explains from the manager's records why no builder has a log of a build or an upload; undefined if they do not. */
+async function explain(configuration: Configuration, id: string): Promise<string | undefined> {
   const { readState } = await import('./manager-work.ts');
   const records = await withRecords(configuration, (store) => readState(configuration, store));
   if (records === undefined) return undefined;
@@ -110,11 +108,15 @@ async function waitOf(configuration: Configuration, id: string): Promise<string 
   const upload = uploads.get(id);
   const build =
     builds.get(id) ??
-    [...builds.values()].find(({ state, diskimage }) => state === 'building' && diskimage === id);
+    [...builds.values()].findLast(
+      ({ state, diskimage }) => /^(?:building|ready)$/.test(state) && diskimage === id,
+    );
   const { buildRecord, uploadRecord } = await import('../site/format-records.ts');
   const record = upload ? uploadRecord(upload, work) : build && buildRecord(build, work);
   const recordId = upload?.id ?? build?.id;
-  return record?.state === 'queued' ? `${recordId} is queued, waiting for ${record.waiting}` : undefined;
+  if (record?.state === 'queued')
+    return `${recordId} is queued, waiting for ${record.waiting}; it has no log before a builder starts it`;
+  return record?.state === 'ready' && record.error !== null ? `${recordId}: ${record.error}` : undefined;
 }
 
 /** @throws CommandError `not-found`; GearmanError */
