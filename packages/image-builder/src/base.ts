@@ -239,7 +239,9 @@ function buildSignal(
   const controller = new AbortController();
   const onAbort = (): void => {
     const { reason } = outer;
-    const message = `the build of image ${imageId} was aborted`;
+    // An error of the Gearman client says nothing but that its cause aborted the job.
+    const cause: unknown = Object(reason).cause ?? reason;
+    const message = `the build of image ${imageId} was aborted: ${cause instanceof Error ? cause.message : String(cause)}`;
     const aborted = new ImageError('build-aborted', message, { cause: reason });
     controller.abort(reason instanceof ImageError ? reason : aborted);
   };

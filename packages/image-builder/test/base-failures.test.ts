@@ -161,7 +161,10 @@ test('a build that is aborted ends with all its processes', async (t) => {
   });
   await hanging.started;
   abort.abort(reason);
-  await assert.rejects(build, withCode('build-aborted'));
+  await assert.rejects(
+    build,
+    withCode('build-aborted', /the build of image debian-1 was aborted: nobody wants it$/),
+  );
   await hanging.assertGone();
   await assertClean(fixture);
 });

@@ -19,7 +19,7 @@ export function stopSignal(): StopSignal {
   let first = true;
   const take = (signal: NodeJS.Signals): void => {
     if (first) resolve(signal);
-    else urgent.abort(new Error(`received ${signal} again`));
+    else urgent.abort(new Error(`the process received ${signal} again`));
     first = false;
   };
   for (const signal of STOP_SIGNALS) process.on(signal, take);
