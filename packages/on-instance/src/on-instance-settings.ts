@@ -8,7 +8,7 @@ const SECONDS = { type: 'number', exclusiveMinimum: 0 } as const;
 const WINRM = {
   type: 'object',
   additionalProperties: false,
-  description: 'For `connection: winrm`, which uses HTTPS.',
+  description: 'Settings for `connection: winrm`, which uses HTTPS.',
   properties: {
     port: { type: 'integer', minimum: 1, maximum: 65_535, default: 5986, description: 'Port.' },
     'password-file': {
@@ -166,9 +166,9 @@ export const PROVIDER_IMAGE_KEYS = {
   'base-image': {
     ...SCALAR,
     description:
-      'Without `diskimage`: image that an instance boots to make this one, as in nodepool (see ' +
-      '`on-instance` of `diskimages`). It is offered as `image-build:<name>`, built in the first ' +
-      'provider that lists it, and uploaded to the others.',
+      'Without `diskimage`: image that an instance boots to make this image, as in nodepool (see `on-instance` of ' +
+      '`diskimages`). This image is offered as `image-build:<name>`, built in the first provider that lists it, and ' +
+      'uploaded to the others.',
   },
   setup: { ...SCALAR, description: 'With `base-image`: script of `script-dir` to run on the instance.' },
   username: { ...SCALAR, description: 'With `base-image`: user to log in as. Default: `root`.' },

@@ -44,8 +44,8 @@ export const ATTESTATION = {
       type: 'boolean',
       default: true,
       description:
-        'List the packages of each image in `bom.cdx.json` next to it. Builds with diskimage-builder ' +
-        'get the element `package-list`.',
+        'List the packages of each image in a `bom.cdx.json` next to the image. Builds with diskimage-builder get the ' +
+        'element `package-list`.',
     },
   },
 } as const satisfies SettingsSchema;

@@ -62,7 +62,7 @@ const FIRST = {
 const LAST = {
   release: {
     type: ['string', 'number', 'boolean', 'null'],
-    description: '`DIB_RELEASE`. A number becomes text, as Python writes it.',
+    description: 'Value of `DIB_RELEASE`. A number becomes text, as Python writes it.',
   },
   'env-vars': {
     description:

@@ -135,8 +135,8 @@ export const PROVIDER_KEYS = {
     format: 'program',
     description:
       'Program that runs after each upload, before its job ends. Its arguments are the name of the provider, the ' +
-      "cloud's id of the image, and the path of the local file: the uploaded file, or the image's first file " +
-      'if none had to be uploaded. If it does not exit with 0, or not within `image-upload-timeout`, the image is deleted from ' +
+      "cloud's id of the image, and the path of the local file: the uploaded file, or the image's first file if " +
+      'none had to be uploaded. If the program fails or exceeds `image-upload-timeout`, the image is deleted from ' +
       'the provider and the job fails.',
   },
   'require-attestation': REQUIRED_FOR_PROVIDER,
@@ -195,7 +195,7 @@ export function providerSchema({ builders, providers }: ModuleMaps): SettingsSch
   const exceptions = withoutImages.map((type) => `\`type: ${type}\``).join(' and ');
   const kinds = modules.map(({ type, settings }) => `\`${type}\`: ${settings.description}`);
   const first: Properties = {
-    name: { ...NAME, description: '`provider` of an `image-upload` job.' },
+    name: { ...NAME, description: 'Name of the provider, as in the `provider` of an `image-upload` job.' },
     type: {
       enum: types,
       default: DEFAULT_PROVIDER_TYPE,

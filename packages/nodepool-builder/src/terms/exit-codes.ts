@@ -1,7 +1,7 @@
 /** The outcomes of a command, with their exit codes. `--help` and docs/command-line.md show this table. */
 export const EXIT_CODES = {
   success: { code: 0, meaning: 'the command succeeded' },
-  failed: { code: 1, meaning: 'it failed, or a configuration file is invalid' },
+  failed: { code: 1, meaning: 'the command failed, or a configuration file is invalid' },
   usage: { code: 2, meaning: 'the command line is wrong' },
   'not-found': {
     code: 3,
@@ -9,14 +9,14 @@ export const EXIT_CODES = {
   },
   refused: {
     code: 4,
-    meaning: 'request or credentials were refused, or another process holds the resource',
+    meaning: 'a request or credentials were refused, or another process holds the resource',
   },
   unreachable: {
     code: 5,
     meaning: 'a job server, manager, cloud, Zuul or database does not respond; try later',
   },
-  cancelled: { code: 6, meaning: 'it was stopped by SIGINT or SIGTERM, or cancelled' },
-  unproven: { code: 7, meaning: 'verify: a part of the origin has no attestation by a trusted key' },
+  cancelled: { code: 6, meaning: 'the command was stopped by SIGINT or SIGTERM, or its job was cancelled' },
+  unproven: { code: 7, meaning: 'verify: part of the origin has no attestation by a trusted key' },
   refuted: { code: 8, meaning: 'verify: the image, a record or an attestation contradicts another' },
 } as const;
 
