@@ -12,10 +12,10 @@ import { functionsOf, untilOffered } from './offered.ts';
 /** Number of images that appear and disappear in each directory. */
 const SAMPLES = 100;
 
-/** Bar in milliseconds for the time until gearmand lists the functions. */
+/** Maximum time in milliseconds until gearmand lists the functions. */
 const BAR = 100;
 
-/** Measures the time until gearmand lists the functions of an image that was moved into images-dir, or drops them. */
+/** Measures the time until gearmand lists, or drops, the functions of an image moved into, or out of, images-dir. */
 export const appearance: Benchmark = {
   name: 'appearance',
   run: async (context) => [...(await measure(context, 0)), ...(await measure(context, 2_000))],

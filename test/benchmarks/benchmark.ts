@@ -4,17 +4,17 @@ export interface Measurement {
   readonly result: string;
   /** Limit of the figure; absent for figures without a bar. */
   readonly bar?: { readonly limit: string; readonly met: boolean };
-  /** Its bar in the chart; absent for none. */
+  /** Bar in the chart; absent if the row has none. */
   readonly figure?: Figure;
 }
 
 /** A bar of a chart. */
 export interface Figure {
-  /** Bars of one group have one scale. */
+  /** Bars of one group share a scale. */
   readonly group: string;
   readonly label: string;
   readonly value: number;
-  /** The ends of the line that shows the spread. */
+  /** Ends of the line that shows the spread. */
   readonly min: number;
   readonly max: number;
 }
@@ -29,9 +29,9 @@ export interface BenchmarkContext {
   readonly progress: (line: string) => void;
 }
 
-/** A part of `npm run bench`. */
+/** One part of `npm run bench`. */
 export interface Benchmark {
-  /** The name under which it is chosen. */
+  /** Name on the command line. */
   readonly name: string;
   readonly run: (context: BenchmarkContext) => Promise<Measurement[]>;
 }

@@ -15,20 +15,20 @@ const VERSION = '`nodepool-builder --version`';
 const HELP = '`nodepool-builder --help`';
 const BUILD = '`nodepool-builder image-build`, until it has queried a job server';
 
-/** The floor of `--help`. */
+/** Reference for `--help`: the least that such a program needs. */
 const PROGRAM = `
 import { Command } from 'commander';
 await new Command('floor').option('-c, --config <file>', 'configuration file').parseAsync(['--help'], { from: 'user' });
 `;
 
-/** Measures the time of short commands against Node.js alone, and against a bare program with the same library. */
+/** Compares the duration of short commands with plain Node.js and with a minimal program on the same library. */
 export const commands: Benchmark = { name: 'commands', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {
   const { signal, after } = context;
   const asked = new EventTarget();
   const server = createServer((socket) => {
-    socket.on('error', () => {}); // the command may be gone
+    socket.on('error', () => {}); // the command may have disconnected
     socket.on('data', () => {
       asked.dispatchEvent(new Event('asked'));
       socket.write('.\n'); // no functions
@@ -52,7 +52,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
     const exited = once(spawn(process.execPath, args, { stdio: 'ignore' }), 'exit');
     await Promise.race([
       first,
-      exited.then(() => Promise.reject(new Error('image-build ended before it asked'))),
+      exited.then(() => Promise.reject(new Error('image-build ended without a request'))),
     ]);
     const time = performance.now() - begin;
     await exited;

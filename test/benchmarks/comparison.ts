@@ -1,21 +1,21 @@
 import type { BenchmarkContext, Measurement } from './benchmark.ts';
 import { distributionOf } from './distribution.ts';
 
-/** One of several programs that are measured in turn. */
+/** One of several programs that are measured in turns. */
 export interface Contender<T = number> {
   readonly name: string;
-  /** Measures once. */
+  /** Takes one sample. */
   readonly sample: () => Promise<T>;
 }
 
-/** The samples of each contender, by its name. Samples of equal index were taken in the same round. */
+/** Samples of each contender by its name. Samples with the same index come from the same round. */
 export type Samples<T = number> = ReadonlyMap<string, readonly T[]>;
 
 /**
- * Measures the contenders in turn, round after round, so that other load on the machine affects all of them. Each round
- * begins with another one: what one leaves behind, such as data to be written to the disk, slows the next one down.
+ * Measures the contenders in turns, so that other load on the machine affects all of them. Each round begins with a
+ * different contender, because what one leaves behind, such as dirty pages, slows down the next one.
  *
- * @param rounds number of counted rounds; an earlier one warms up
+ * @param rounds number of counted rounds; one more round warms up
  */
 export async function compare<T>(
   contenders: readonly Contender<T>[],
@@ -35,7 +35,7 @@ export async function compare<T>(
   return samples;
 }
 
-/** Selects one figure of samples with several. */
+/** Selects one figure from samples with several. */
 export function figureOf<T>(samples: Samples<T>, pick: (sample: T) => number): Samples {
   return new Map(Array.from(samples, ([name, own]) => [name, own.map(pick)]));
 }
@@ -46,7 +46,7 @@ export interface Unit {
   readonly digits: number;
 }
 
-/** A row for each contender, with its ratio to the first one. */
+/** Returns a row for each contender, with its ratio to the first one. */
 export function rowsOf(what: string, unit: Unit, samples: Samples): Measurement[] {
   const [base = ''] = samples.keys();
   return Array.from(samples, ([name, own]) => {
@@ -61,20 +61,20 @@ export function rowsOf(what: string, unit: Unit, samples: Samples): Measurement[
   });
 }
 
-/** The ratio of one contender to another. `min` and `max` are of single rounds. */
+/** Ratio of one contender to another. `min` and `max` come from single rounds. */
 export interface Ratio {
   readonly min: number;
   readonly median: number;
   readonly max: number;
 }
 
-/** Summarises the ratios of the rounds. */
+/** Summarizes the ratios of the rounds. */
 export function ratioOf(samples: Samples, one: string, other: string): Ratio {
   const base = samplesOf(samples, other);
   return distributionOf(samplesOf(samples, one).map((value, round) => value / (base[round] as number)));
 }
 
-/** The row of a bar that a ratio must reach. */
+/** Returns the row of a ratio with a minimum. */
 export function ratioRow(
   what: string,
   ratio: Ratio,
@@ -88,7 +88,7 @@ export function ratioRow(
   return { what: `**${what}**`, result: `× ${middle} (${low}–${high})`, bar: { limit, met } };
 }
 
-/** The named contender with the greatest median. */
+/** Returns the contender with the greatest median. */
 export function bestOf(samples: Samples, names: readonly string[]): string {
   const medianOf = (name: string): number => distributionOf(samplesOf(samples, name)).median;
   return names.reduce((best, name) => (medianOf(name) > medianOf(best) ? name : best));

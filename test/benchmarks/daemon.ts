@@ -1,21 +1,21 @@
 import { join } from 'node:path';
 import { type BuilderProcess, spawnDaemon } from '../fixtures/builder-process.ts';
 
-/** The compiled program that `npm install` puts on the path. */
+/** Compiled program, as `npm install` links it into the path. */
 export const NODEPOOL_BUILDER: string = join(
   import.meta.dirname,
   '../../packages/nodepool-builder/bin/nodepool-builder.js',
 );
 
-/** Option of Node.js in the first line of {@link NODEPOOL_BUILDER}. */
+/** Option of Node.js in the shebang line of {@link NODEPOOL_BUILDER}. */
 const YOUNG_GENERATION = '--max-semi-space-size=1';
 
-/** Starts a daemon on the compiled packages, without waiting until it serves. */
+/** Starts a daemon from the compiled packages, without waiting until it serves. */
 export function spawnCompiled(config: string, program: string = NODEPOOL_BUILDER): BuilderProcess {
   return spawnDaemon([process.execPath, [YOUNG_GENERATION, program, '-d', '-c', config]]);
 }
 
-/** The first lets running jobs finish, the second stops them; the kernel would merge two equal pending signals. */
+/** The first signal lets running jobs finish, the second stops them. Pending equal signals would be merged. */
 export async function stop(daemon: BuilderProcess): Promise<void> {
   daemon.child.kill('SIGINT');
   await daemon.end('SIGTERM');

@@ -1,4 +1,4 @@
-/** A nodepool-builder that quickly writes large images: `options.bytes` of data without a zero byte. */
+/** A nodepool-builder whose builds quickly write large images: `options.bytes` of data without zero bytes. */
 import { BaseImageBuilder, type BuildContext } from '@nodepool-builder/image-builder';
 import { main } from 'nodepool-builder';
 

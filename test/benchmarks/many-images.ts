@@ -8,7 +8,7 @@ import {
 } from '@nodepool-builder/image-builder';
 import { STATE_FILE } from '@nodepool-builder/image-builder/internal';
 
-/** Builds the image whose copies fill a directory. */
+/** Builds the image that is copied to fill a directory. */
 class TinyBuilder extends BaseImageBuilder {
   override readonly nativeFormats = ['raw'] as const;
 
@@ -18,10 +18,10 @@ class TinyBuilder extends BaseImageBuilder {
 }
 
 /**
- * Fills a directory with images as builds leave them, with manifests: one is built, the others are its copies, because
- * each build waits for the disk.
+ * Fills a directory with images and manifests as builds leave them. One image is built and the others are copies,
+ * because each build waits for the disk.
  *
- * @returns the image ids
+ * @returns the image-ids
  * @throws Error if an image is invalid
  */
 export async function makeImages(directory: string, count: number, signal: AbortSignal): Promise<string[]> {
@@ -36,7 +36,7 @@ export async function makeImages(directory: string, count: number, signal: Abort
     join(directory, '.nodepool-builder/manifests', `${imageId}.json`);
   const text = await readFile(manifest(built), 'utf8');
   const [described] = JSON.parse(text).files;
-  // utimes takes seconds as a float: only whole ones arrive as they were.
+  // utimes takes seconds as a float, which is exact only for whole numbers.
   const modified = new Date(Math.floor(Date.parse(described.mtime) / 1000) * 1000);
   const write = async (imageId: string): Promise<void> => {
     signal.throwIfAborted();
@@ -53,7 +53,7 @@ export async function makeImages(directory: string, count: number, signal: Abort
   return imageIds;
 }
 
-/** Removes the manifests of a directory, as if the images had been copied there by hand. */
+/** Removes the manifests in a directory, as if the images had been copied there by hand. */
 export async function removeManifests(directory: string): Promise<void> {
   await rm(join(directory, '.nodepool-builder'), { recursive: true });
 }

@@ -13,22 +13,24 @@ const MIB = 2 ** 20;
 const SMALL = 64 * MIB;
 const LARGE = 4096 * MIB;
 
-/** Disk space for the built, converted and uploaded image, with a reserve. */
+/** Disk space in GiB for the built, converted and uploaded image, with a reserve. */
 const NEEDED = 3.25 * LARGE;
 
-/** Permitted growth of memory for an image 64 times as large, for garbage that is not yet collected. */
+/** Maximum growth of memory for an image 64 times as large, because of garbage that is not yet collected. */
 const BAR = 1.25;
 
 const BUILDER = join(import.meta.dirname, 'filler-builder.ts');
 
-/** Measures the peak memory of a daemon that builds, converts and uploads a small image, and a large one. */
+/** Measures the peak memory of a daemon that builds, converts and uploads a small and a large image. */
 export const memory: Benchmark = { name: 'memory', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {
   const { bavail, bsize } = await statfs(tmpdir());
   if (bavail * bsize < NEEDED) {
     const needed = (NEEDED / 2 ** 30).toFixed(0);
-    throw new Error(`memory needs ${needed} GiB in ${tmpdir()}; make room, or let TMPDIR name another place`);
+    throw new Error(
+      `memory needs ${needed} GiB in ${tmpdir()}; free disk space, or set TMPDIR to another directory`,
+    );
   }
   const small = await measure(context, SMALL);
   const large = await measure(context, LARGE);
@@ -46,7 +48,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   ];
 }
 
-/** Peak bytes of memory when the daemon serves, and when the image is uploaded. */
+/** Returns the peak memory in bytes once the daemon serves, and once the image is uploaded. */
 async function measure(
   context: BenchmarkContext,
   bytes: number,

@@ -1,4 +1,4 @@
-/** A worker whose jobs have an empty result. Arguments: gearmand's port and the function. */
+/** Runs a worker whose jobs have an empty result. Arguments: gearmand's port and the function. */
 import { Worker } from '@nodepool-builder/gearman-node';
 
 const [port, functionName = ''] = process.argv.slice(2);

@@ -1,15 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Admin } from '@nodepool-builder/gearman-node';
 
-/** Polling interval in milliseconds: without a pause, polling would take a core from the measured program. */
+/** Polling interval in milliseconds. Without a pause, polling would take a core from the measured program. */
 const PAUSE = 5;
 
 /** Time limit in milliseconds, far above any useful figure. */
 const LIMIT = 60_000;
 
 /**
- * Polls gearmand's status until exactly the wanted functions have a worker. The measured time is too long by at most
- * the pause and one response: together about 10 ms with 4,000 functions.
+ * Polls gearmand's status until exactly the wanted functions have a worker. The measured time is too long by up to the
+ * interval and one response: about 10 ms with 4,000 functions.
  *
  * @throws the signal's reason; TimeoutError after a minute
  */
@@ -28,7 +28,7 @@ export async function untilOffered(
   }
 }
 
-/** The functions of an image. */
+/** Returns the functions of an image. */
 export function functionsOf(imageId: string): string[] {
   return [`image-upload:${imageId}`, `image-delete:${imageId}`];
 }

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 
-/** Peak resident set of a process in bytes, without its children (proc(5), VmHWM). */
+/** Reads the peak resident set of a process in bytes, without its children (proc(5), VmHWM). */
 export async function peakMemory(pid: number | undefined): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Number(/^VmHWM:\s*(\d+) kB$/m.exec(status)?.[1]) * 1024;

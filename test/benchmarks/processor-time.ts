@@ -1,17 +1,17 @@
 import { readFile } from 'node:fs/promises';
 
-/** Clock ticks in a second (`getconf CLK_TCK`): the same on all machines with Linux. */
+/** Clock ticks per second (`getconf CLK_TCK`), the same on all Linux machines. */
 const TICKS = 100;
 
-/** Seconds of processor time. */
+/** Processor time in seconds. */
 export interface ProcessorTime {
-  /** Of the process itself, with all its threads. */
+  /** Time of the process itself, with all its threads. */
   readonly own: number;
-  /** Of its children that have ended. */
+  /** Time of the children that have ended. */
   readonly children: number;
 }
 
-/** Processor time of a process since its start (proc(5), `utime` to `cstime`). */
+/** Reads the processor time of a process since its start (proc(5), `utime` to `cstime`). */
 export async function processorTime(pid: number | undefined): Promise<ProcessorTime> {
   const line = await readFile(`/proc/${pid}/stat`, 'utf8');
   const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');

@@ -7,10 +7,10 @@ import { processorTime } from './processor-time.ts';
 /** Options for starting a program. */
 export type Command = readonly [command: string, ...args: string[]];
 
-/** Time limit for a response in seconds: some libraries lose a job and wait for it forever. */
+/** Timeout of a response in seconds. Some libraries lose a job and wait for it forever. */
 const LIMIT = 60;
 
-/** A process that responds to each line with a line. It runs until the end of the benchmark. */
+/** A process that responds to each line with a line, and runs until the end of the benchmark. */
 export class Program {
   readonly #command: Command;
   readonly #child: ChildProcess;
@@ -24,7 +24,7 @@ export class Program {
     this.#signal = signal;
     const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'inherit'] });
     this.#child = child;
-    child.stdin.on('error', () => {}); // the missing response reports it
+    child.stdin.on('error', () => {}); // reported as a missing response
     this.#replies = createInterface(child.stdout)[Symbol.asyncIterator]();
     this.#exited = once(child, 'exit');
     after(() => this.end());
@@ -36,8 +36,8 @@ export class Program {
   }
 
   /**
-   * @param limit seconds until it fails without a response; default 60
-   * @throws Error if the process ends, or the limit passes, in place of a response; the signal's reason
+   * @param limit timeout of a response in seconds; default 60
+   * @throws Error if the process ends or the timeout passes before the response; the signal's reason
    */
   async ask(order: string, limit: number = LIMIT): Promise<string> {
     this.#child.stdin?.write(`${order}\n`);
@@ -57,12 +57,12 @@ export class Program {
     await this.#exited;
   }
 
-  /** Seconds of processor time since its start. */
+  /** Returns the seconds of processor time since the start. */
   async processorTime(): Promise<number> {
     return (await processorTime(this.#child.pid)).own;
   }
 
-  /** As {@link ask}, for a response of numbers. */
+  /** Like {@link ask}, for a response of numbers. */
   async askNumbers(order: string): Promise<number[]> {
     return (await this.ask(order)).split(' ').map(Number);
   }

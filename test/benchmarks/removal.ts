@@ -16,17 +16,17 @@ import { processorTime } from './processor-time.ts';
 /** Numbers of images in images-dir. */
 const COUNTS = [20_000, 100_000] as const;
 
-/** Bars: seconds of a start with the most images, bytes of memory, milliseconds of a stall. */
+/** Limits: seconds of a start with the most images, bytes of memory, milliseconds of a stall. */
 const START_BAR = 15;
 const MEMORY_BAR = 300e6;
 const STALL_BAR = 50;
 
-/** Milliseconds that a job server of very many functions may take for a list of them. */
+/** Maximum time in milliseconds in which a job server with very many functions lists them. */
 const LIST_LIMIT = 120_000;
 
 const BUILDER = join(import.meta.dirname, 'watched-builder.ts');
 
-/** Starts a daemon with very many images; then removes a tenth of them by hand, and adds as many. */
+/** Starts a daemon with very many images, removes a tenth of them by hand, and adds as many. */
 export const removal: Benchmark = {
   name: 'removal',
   run: async (context) => {
@@ -51,7 +51,7 @@ async function measure(context: BenchmarkContext, count: number): Promise<Measur
   const file = (imageId: string): string => join(site.images, `${imageId}.raw`);
   const changed = imageIds.slice(0, count / 10);
 
-  /** Does something, and waits until gearmand lists the functions of this number of images. */
+  /** Runs a step, and waits until gearmand lists the functions of this number of images. */
   const phase = async (
     what: string,
     images: number,
@@ -110,29 +110,29 @@ async function uploadsOffered(admin: Admin, signal: AbortSignal): Promise<number
   return (await unlessAborted(offers, signal)).length;
 }
 
-/** Milliseconds of processor time of the longest stall in the log from a line on. */
+/** Reads the milliseconds of processor time of the maximum stall from the log, starting at a line. */
 function longestStall({ log }: BuilderProcess, from: number): number {
   return Math.max(0, ...log.slice(from).map((line) => Number(/^stall (\S+)/.exec(line)?.[1] ?? 0)));
 }
 
-/** Sends ECHO_REQ to gearmand, one after the other, until its end or until the connection is closed. */
+/** Probe that sends ECHO_REQ to gearmand repeatedly, until it is ended or the connection is closed. */
 class EchoProbe {
   readonly #peer: RawPeer;
   readonly #ended: Promise<void>;
-  #longest = 0;
+  #max = 0;
   #isEnding = false;
 
   constructor(peer: RawPeer) {
     this.#peer = peer;
     this.#ended = this.#run();
-    this.#ended.catch(() => {}); // end() throws it
+    this.#ended.catch(() => {}); // `end` throws it
   }
 
-  /** Returns the longest time of a response in milliseconds. */
+  /** Returns the maximum response time in milliseconds. */
   async end(): Promise<number> {
     this.#isEnding = true;
     await this.#ended;
-    return this.#longest;
+    return this.#max;
   }
 
   async #run(): Promise<void> {
@@ -140,7 +140,7 @@ class EchoProbe {
       const begin = performance.now();
       this.#peer.send('ECHO_REQ', '');
       await this.#peer.next();
-      this.#longest = Math.max(this.#longest, performance.now() - begin);
+      this.#max = Math.max(this.#max, performance.now() - begin);
       await delay(10);
     }
   }

@@ -7,10 +7,10 @@ import { type Benchmark, type BenchmarkContext, type Measurement, unlessAborted 
 import { distributionOf } from './distribution.ts';
 import { untilOffered } from './offered.ts';
 
-/** Jobs in each round, one after the other. */
+/** Sequential jobs in each round. */
 const JOBS = 2_000;
 
-/** Rounds of each of the two. The first one warms up and is not counted. */
+/** Rounds of each program. The first one warms up and is not counted. */
 const ROUNDS = 6;
 
 const WORKER = join(import.meta.dirname, 'null-worker.ts');
@@ -18,7 +18,7 @@ const WORKER = join(import.meta.dirname, 'null-worker.ts');
 const OURS = 'null-ours';
 const THEIRS = 'null-theirs';
 
-/** Jobs per second of a function that does nothing, by this client and worker and by Debian's `gearman`, in turn. */
+/** Compares jobs per second of an empty function between this client and worker and Debian's `gearman`, in turns. */
 export const roundTrips: Benchmark = { name: 'round-trips', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {
@@ -81,10 +81,10 @@ async function submitAll(client: Client): Promise<void> {
   for (let job = 0; job < JOBS; job += 1) await client.submit(OURS, String(job));
 }
 
-/** The command `gearman` makes a job of each line of its input. Its own start, some milliseconds, counts as well. */
+/** The command `gearman` makes a job of each line of its input. Its start-up, some milliseconds, counts as well. */
 async function gearmanClient(args: readonly string[], signal: AbortSignal): Promise<void> {
   const child = spawn('gearman', ['-n', ...args], { stdio: ['pipe', 'ignore', 'inherit'], signal });
-  child.stdin.on('error', () => {}); // if it ends before it reads, its exit code shows that
+  child.stdin.on('error', () => {}); // reported by the exit code
   child.stdin.end(Array.from({ length: JOBS }, (_, job) => `${job}\n`).join(''));
   const [code] = (await once(child, 'close')) as [number | null];
   if (code !== 0) throw new Error(`gearman ended with exit code ${code}`);

@@ -16,7 +16,7 @@ const IMAGES = 2_000;
 /** Samples of each kind of start. */
 const STARTS = 5;
 
-/** Milliseconds until all functions are offered. */
+/** Maximum time in milliseconds until all functions are offered. */
 const BAR = 800;
 
 /** Measures the time from the spawn of a daemon until gearmand lists all functions of a full images-dir. */
@@ -35,7 +35,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   let daemon: BuilderProcess | undefined;
   context.after(async () => daemon && stop(daemon));
 
-  /** Starts a daemon. Returns the times until it serves, and until gearmand lists its functions. */
+  /** Starts a daemon. Returns the time until it serves, and the time until gearmand lists its functions. */
   const start = async (
     config: string,
     wanted: readonly string[],

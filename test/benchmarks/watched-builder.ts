@@ -1,4 +1,4 @@
-/** nodepool-builder, which also writes the stalls of its event loop to standard error. */
+/** Runs nodepool-builder, and also writes the stalls of its event loop to standard error. */
 import { main } from 'nodepool-builder';
 import { StallWatch } from './gearman/stall-watch.ts';
 

@@ -16,11 +16,11 @@ import {
   cloudImage,
 } from '@nodepool-builder/image-builder/plugin';
 
-/** A provider in memory: it reads the data of images but does not store it. A subclass delays calls, or makes them fail. */
+/** A provider in memory, which reads images but does not store them. Subclasses delay calls or make them fail. */
 export class FakeImageProvider extends CloudImages {
   /** Uploaded images by external id. */
   readonly images: Map<string, ProviderImage> = new Map();
-  /** External ids of images that others made. */
+  /** External ids of images from other tools. */
   readonly foreign = new Set<string>();
   readonly #requests = new Map<string, UploadRequest>();
   readonly #documents = new Map<string, Map<string, AttestationDocument>>();

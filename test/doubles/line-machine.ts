@@ -2,24 +2,24 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 
-/** The files on a disk, by path. */
+/** Files on a disk, by path. */
 export type Disk = Record<string, string>;
 
 /** Options for starting a machine. */
 export interface Boot {
-  /** An address of loopback that is the machine's own. */
+  /** Own loopback address of the machine. */
   readonly host: string;
   /** Port of its SSH server. */
   readonly port: number;
-  /** Key of the permitted user, a line of `authorized_keys`. */
+  /** Public key of the permitted user, as a line of `authorized_keys`. */
   readonly publicKey: string;
-  /** Called when its system has powered it off. */
+  /** Called when the system has powered off. */
   readonly onPowerOff: () => void;
 }
 
-/** The system of a server or an instance of a double. */
+/** System of a server or an instance in a double. */
 export interface Machine {
-  /** Output of its serial console. */
+  /** Output of the serial console. */
   readonly console: string;
   readDisk(): Promise<Disk>;
   powerOff(): Promise<void>;
@@ -29,8 +29,8 @@ export interface Machine {
 export type BootMachine = (disk: Disk, boot: Boot) => Promise<Machine>;
 
 /**
- * A machine with a disk of small files and a shell that knows few words: `echo TEXT > FILE`, `cat FILE`, `poweroff`,
- * and others that do nothing. It reads one line of each connection, and responds with its output.
+ * A machine with a disk of small files and a shell with few commands: `echo TEXT > FILE`, `cat FILE`, `poweroff`, and
+ * others that do nothing. It reads one line from each connection, and sends the output.
  */
 export class LineMachine implements Machine {
   console = '[    0.000000] Linux\nlogin: \n';
@@ -61,7 +61,7 @@ export class LineMachine implements Machine {
 
   /** @returns whether to power off */
   async #serve(socket: Socket): Promise<boolean> {
-    socket.on('error', () => {}); // a client that closes the connection
+    socket.on('error', () => {}); // the client may close the connection
     for await (const line of createInterface(socket)) {
       const commands = line.split(';').map((command) => command.trim());
       socket.end(commands.map((command) => this.#run(command)).join(''));

@@ -16,17 +16,17 @@ export interface Request {
 export interface Reply {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Anything but text and bytes is sent as JSON. */
+  /** Values other than text and bytes are sent as JSON. */
   readonly body?: unknown;
 }
 
-/** `lost`: the connection ends without a response. `silent`: it stays open without one. */
+/** `lost`: the connection is closed without a response. `silent`: it stays open without one. */
 export type Outcome = Reply | 'lost' | 'silent';
 
 /** Thrown in place of a response that does not arrive. */
 export class LostResponse extends Error {}
 
-/** An HTTP server on loopback. A subclass decides how it responds, in `respond` or `serve`. */
+/** An HTTP server on loopback. Subclasses implement `respond` or `serve`. */
 export abstract class LoopbackServer implements AsyncDisposable {
   readonly #server: ReturnType<typeof createServer>;
   readonly #scheme: string;
@@ -39,7 +39,7 @@ export abstract class LoopbackServer implements AsyncDisposable {
     this.#server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
   }
 
-  /** Starts to listen. Default: at a free port. */
+  /** Starts to listen. Default: on a free port. */
   async listen(port = 0): Promise<this> {
     await once(this.#server.listen(port, '127.0.0.1'), 'listening');
     return this;
@@ -60,12 +60,12 @@ export abstract class LoopbackServer implements AsyncDisposable {
     await closed;
   }
 
-  /** The response to a complete request. */
+  /** Returns the response to a complete request. */
   protected respond(_request: Request): Outcome | Promise<Outcome> {
     return { status: 404 };
   }
 
-  /** Reads a request and sends its response. A subclass overrides it for a body that is not read as a whole. */
+  /** Reads a request and sends the response. Subclasses override it for bodies that are not read as a whole. */
   protected async serve(message: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', headers } = message;
     const url = new URL(message.url ?? '', this.endpoint);

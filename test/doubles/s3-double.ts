@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { resetConnection } from '../fixtures/reset-connection.ts';
 
-/** A request as faults see it. */
+/** A request that a fault can apply to. */
 export interface S3Request {
   /** Name in the API reference: `UploadPart`. */
   readonly operation: string;
@@ -14,14 +14,14 @@ export interface S3Request {
   readonly headers: IncomingMessage['headers'];
 }
 
-/** Fault of a request. */
+/** Fault to inject into a request. */
 export interface S3Fault {
-  /** Code of an error, in place of the operation. */
+  /** Error code to send instead of carrying out the operation. */
   readonly refuse?: string;
   readonly message?: string;
-  /** Whether the operation takes place, and the connection is closed without a response. */
+  /** Whether the operation is carried out, but the connection is closed without a response. */
   readonly loseResponse?: boolean;
-  /** The response ends after this number of bytes of its body. */
+  /** Number of bytes of the body after which the response is cut. */
   readonly cutAfter?: number;
 }
 
@@ -64,7 +64,7 @@ const STATUS: Readonly<Record<string, number>> = {
   PreconditionFailed: 412,
 };
 
-/** @param isEncrypted whether the bucket's default encryption is SSE-KMS: then no ETag is a digest of the bytes */
+/** @param isEncrypted whether the bucket's default encryption is SSE-KMS, so that ETags are not digests of the bytes */
 export async function startS3Double(isEncrypted = false): Promise<S3Double> {
   const objects = new Map<string, StoredObject>();
   const multiparts = new Map<string, Multipart>();

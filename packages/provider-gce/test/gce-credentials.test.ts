@@ -50,20 +50,20 @@ for (const [what, description, remedy] of [
 ] as const) {
   test(`a Google token endpoint that rejects ${what} causes an error with a remedy`, async (t) => {
     const fixture = await gceFixture(t);
-    fixture.double.tokens.refusal = () => ({ error: 'invalid_grant', error_description: description });
+    fixture.double.tokens.tokenError = () => ({ error: 'invalid_grant', error_description: description });
     await assert.rejects(fixture.open().list(), refused(/invalid_grant: /, remedy));
   });
 }
 
 test('a Google token endpoint with a problem of its own is queried again', async (t) => {
   const fixture = await gceFixture(t);
-  const refusals = ['internal_failure', 'temporarily_unavailable'];
-  fixture.double.tokens.refusal = () => {
-    const error = refusals.shift();
+  const errors = ['internal_failure', 'temporarily_unavailable'];
+  fixture.double.tokens.tokenError = () => {
+    const error = errors.shift();
     return error === undefined ? undefined : { error, error_description: 'Try again.' };
   };
   assert.deepEqual(await fixture.open().list(), []);
-  assert.deepEqual(refusals, []);
+  assert.deepEqual(errors, []);
 });
 
 test('the error for a deleted key or a wrong clock names the credentials file', async (t) => {

@@ -23,17 +23,17 @@ const ROOT = join(import.meta.dirname, '../../..');
 const TEMPLATE = join(ROOT, 'examples/quickstart/nodepool.yaml');
 const ELEMENTS = join(ROOT, 'examples/on-instance/elements');
 
-/** Rounds with one build by disk-image-create alone and one by the daemon. */
+/** Rounds, each with one build by disk-image-create alone and one by the daemon. */
 const ROUNDS = 3;
 
 const FORMATS = ['raw', 'qcow2'] as const;
 
-/** Seconds that a build took. */
+/** Duration of a build in seconds. */
 interface BuildTime {
   readonly elapsed: number;
-  /** Of all its processes, the daemon included. */
+  /** Processor time of all processes, including the daemon. */
   readonly processor: number;
-  /** Of the daemon's own process: its log, the checksums, the publication. */
+  /** Processor time of the daemon itself, for the log, the checksums and the publication. */
   readonly own: number;
 }
 
@@ -46,7 +46,7 @@ interface Template {
   })[];
 }
 
-/** Builds the Debian image of the quickstart: first, again, and by disk-image-create alone. */
+/** Builds the quickstart's Debian image with an empty cache, with a full cache, and by disk-image-create alone. */
 export const debianBuilds: Benchmark = { name: 'debian', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {
@@ -175,7 +175,7 @@ async function timed(
   return { elapsed, processor, own };
 }
 
-/** Runs disk-image-create as the daemon does, into a directory. Returns its processor time. */
+/** Runs disk-image-create with the daemon's arguments. Returns its processor time. */
 async function buildAlone(
   settings: DibSettings,
   diskimage: DiskImage,
@@ -194,7 +194,7 @@ async function buildAlone(
   return { processor: await processorTimeOf(script, args, { cwd: directory, env, signal }), own: 0 };
 }
 
-/** Returns the processor time of the digests that a build computes of its files, by `openssl dgst`. */
+/** Returns the processor time that `openssl dgst` needs for the digests that a build computes. */
 async function digestsAlone(images: string, { signal }: BenchmarkContext): Promise<number> {
   const files = (await readdir(images)).filter((name) =>
     FORMATS.some((format) => name.endsWith(`.${format}`)),
@@ -204,7 +204,7 @@ async function digestsAlone(images: string, { signal }: BenchmarkContext): Promi
   return await processorTimeOf(script, files, { cwd: images, env: process.env, signal });
 }
 
-/** Returns the processor time of the programs that a script for bash runs. */
+/** Returns the processor time of the programs that a bash script runs. */
 async function processorTimeOf(
   script: string,
   args: readonly string[],
@@ -216,7 +216,7 @@ async function processorTimeOf(
   });
   const [times, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
   if (code !== 0) throw new Error(`${script} ${args.join(' ')} ended with exit code ${code}`);
-  // The last line of `times` is the time of the children.
+  // The last line of `times` contains the time of the children.
   return [...(times.trim().split('\n').at(-1) ?? '').matchAll(/(\d+)m([\d.]+)s/g)].reduce(
     (sum, [, minutes, seconds]) => sum + Number(minutes) * 60 + Number(seconds),
     0,

@@ -1,5 +1,5 @@
 /**
- * Downloads repeatedly: reads lines of `URL DESTINATION CONNECTIONS` and responds to each with the duration in seconds
+ * Downloads repeatedly. Reads lines of `URL DESTINATION CONNECTIONS`, and responds to each with the duration in seconds
  * and the peak memory of this process in bytes.
  */
 import { rename, rm } from 'node:fs/promises';

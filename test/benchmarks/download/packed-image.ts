@@ -6,28 +6,28 @@ import type { BenchmarkContext } from '../benchmark.ts';
 
 const GIB = 2 ** 30;
 
-/** Fills half of the image with files of this system, which compress like an image’s files; the rest is a hole. */
+/** Fills half of the image with system files, which compress like an image’s files; the rest is a hole. */
 const MAKE_IMAGE = `
   while tar --create --file=- --directory=/ usr; do :; done 2>/dev/null | head --bytes="$2" > "$1"
   truncate --size="$(($2 * 2))" "$1"
   zstd --quiet --threads=0 --rm "$1"
 `;
 
-/** Disk space for the archive, its source, the output of curl's pipeline and our download. */
+/** Disk space in GiB for the archive, its source, curl's output and our download. */
 const NEEDED = 8 * GIB;
 
-/** A raw image, compressed as image jobs do it, in the page cache. */
+/** Raw image in the page cache, compressed as image jobs compress it. */
 export interface PackedImage {
-  /** Its path below the directory. */
+  /** Path below the directory. */
   readonly name: string;
-  /** Bytes of the packed file. */
+  /** Size of the compressed file in bytes. */
   readonly packed: number;
 }
 
 /**
- * Makes `image.raw.zst` in a directory.
+ * Creates `image.raw.zst` in a directory.
  *
- * @param size bytes of the unpacked image
+ * @param size size of the unpacked image in bytes
  */
 export async function packedImage(
   directory: string,
@@ -37,7 +37,7 @@ export async function packedImage(
   const { bavail, bsize } = await statfs(directory);
   if (bavail * bsize < NEEDED) {
     throw new Error(
-      `downloads need ${NEEDED / GIB} GiB in ${directory}; make room, or let TMPDIR name another place`,
+      `downloads need ${NEEDED / GIB} GiB in ${directory}; free disk space, or set TMPDIR to another directory`,
     );
   }
   progress(`making and packing an image of ${size / 2 ** 20} MiB`);

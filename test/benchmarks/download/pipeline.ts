@@ -17,18 +17,18 @@ const SIZE = 2 * GIB;
 const PIPELINE = 'curl, zstd, tee, sha256sum and md5sum';
 const OURS = '@nodepool-builder/zuul-images';
 
-/** The usual shell pipeline; the digests go to files. */
+/** Shell pipeline that administrators use. It writes the digests to files. */
 const SCRIPT =
   'curl --silent --fail "$1" | zstd -d | tee >(sha256sum > "$2.sha256") >(md5sum > "$2.md5") > "$2"';
 
 const ROUNDS = 3;
 
-/** Bytes of memory. */
+/** Memory limit in bytes. */
 const MEMORY_BAR = 250e6;
 
 const SECONDS: Unit = { name: 's', digits: 2 };
 
-/** Measures the time until an image is unpacked and hashed, from a server that is not the bottleneck. */
+/** Measures the time to unpack and hash an image from a server that is not the bottleneck. */
 export const pipeline: Benchmark = { name: 'pipeline', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {

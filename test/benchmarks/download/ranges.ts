@@ -11,7 +11,7 @@ import { packedImage } from './packed-image.ts';
 
 const SIZE = 2 ** 27;
 
-/** nginx's limit in bytes per second of one connection; with a higher one, unpacking would be the bottleneck. */
+/** nginx's rate limit per connection in bytes per second. With a higher one, unpacking would be the bottleneck. */
 const RATE = '2m';
 
 const CURL = 'curl, one stream';
@@ -22,7 +22,7 @@ const ROUNDS = 3;
 
 const RATE_UNIT: Unit = { name: 'MB/s', digits: 0 };
 
-/** Measures the gain of concurrent ranges from a server that limits the rate of each connection. */
+/** Measures the gain from concurrent ranges if the server limits the rate of each connection. */
 export const ranges: Benchmark = { name: 'ranges', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {

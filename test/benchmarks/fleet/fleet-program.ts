@@ -1,8 +1,8 @@
 /**
- * Many builders in one process, each with a worker for builds and a worker for uploads and deletions, as the daemon has
- * them. Its arguments are the port of a job server, the number of builders, and the number of images of each. It
- * connects at once, and responds to each line with three numbers: the connections of the first kind whose functions the
- * server has confirmed, the same for the second kind, and the number of connections that were lost so far.
+ * Runs many builders in one process, each with a worker for builds and one for uploads and deletions, like the daemon.
+ * The arguments are the port of a job server, the number of builders, and the number of images per builder. The workers
+ * connect at once. Each line of input gets three numbers: the workers for builds whose functions the server has
+ * confirmed, the same for the other workers, and the number of connections lost so far.
  */
 import { createInterface } from 'node:readline';
 import { Worker, type WorkerFunction } from '@nodepool-builder/gearman-node';
@@ -20,7 +20,7 @@ for (let builder = 0; builder < builders; builder += 1) {
 for await (const _ of createInterface(process.stdin)) console.log(`${builds.size} ${uploads.size} ${lost}`);
 process.exit();
 
-/** Keeps a worker in `confirmed` while the server has all its functions. */
+/** Keeps a worker in `confirmed` while the server has confirmed all its functions. */
 function offer(names: readonly string[], confirmed: Set<Worker>): void {
   const worker = new Worker({ servers: [{ host: '127.0.0.1', port }] });
   let connection = 0;
@@ -38,5 +38,5 @@ function offer(names: readonly string[], confirmed: Set<Worker>): void {
 }
 
 function unasked(): never {
-  throw new Error('the benchmark submits no job');
+  throw new Error('the benchmark submits no jobs');
 }

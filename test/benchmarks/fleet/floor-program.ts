@@ -1,7 +1,7 @@
 /**
- * The floor of a fleet's registration: the same packets as fleet-program.ts sends, as constants over bare sockets.
- * It has the arguments of fleet-program.ts. It responds with a line when the server has processed all packets, which
- * the response to an ECHO_REQ at the end of each connection says, and ends with its standard input.
+ * Lower bound of a fleet's registration time: sends the packets of fleet-program.ts as constants over plain sockets.
+ * Takes the same arguments. Prints a line when the server has processed all packets, which a reply to a final
+ * ECHO_REQ on each connection shows, and exits at the end of its input.
  */
 import net from 'node:net';
 import { createInterface } from 'node:readline';
@@ -32,11 +32,11 @@ function request(type: number, data: string): Buffer {
   return Buffer.concat([header, Buffer.from(data)]);
 }
 
-/** gearmand may reset one of many connections; then all its packets are sent again, as a worker does. */
+/** gearmand may reset some connections; then all its packets are sent again, as a worker does. */
 async function untilProcessed(bytes: Buffer): Promise<void> {
   const isProcessed = await new Promise<boolean>((resolve) => {
     const socket = net.connect({ host: '127.0.0.1', port });
-    socket.once('close', () => resolve(false)).on('error', () => {}); // a close follows
+    socket.once('close', () => resolve(false)).on('error', () => {}); // `close` follows
     socket.once('data', () => resolve(true)).write(bytes);
   });
   if (!isProcessed) await untilProcessed(bytes);

@@ -14,19 +14,19 @@ import { BUILD_FUNCTIONS } from './fleet-functions.ts';
 /** Images of each builder. */
 const IMAGES = 2_000;
 
-/** Numbers of builders. The last one is the goal. */
+/** Fleet sizes. The last one is the goal. */
 const FLEETS = [50, 100, 200];
 
-/** Goal for the largest fleet, in seconds. */
+/** Time limit in seconds for the largest fleet. */
 const BAR = 30;
 
-/** Longest time of a registration in seconds: below it, a fleet that registers without end is recognised. */
+/** Timeout of a registration in seconds, which stops fleets that never finish. */
 const LIMIT = 600;
 
 /** Polling interval in milliseconds. */
 const PAUSE = 50;
 
-/** A job server that a fleet uses. */
+/** A job server under test. */
 interface JobServerKind {
   readonly name: string;
   readonly command: (port: number) => readonly [file: string, ...args: string[]];
@@ -60,7 +60,7 @@ const OURS: JobServerKind = {
   ],
 };
 
-/** Measures how long a fleet takes to offer everything again after its job server restarted. */
+/** Measures how long a fleet takes to register everything again after its job server restarted. */
 export const restart: Benchmark = { name: 'restart', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {
@@ -71,11 +71,11 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   return rows;
 }
 
-/** What a registration of all functions took. */
+/** Cost of registering all functions. */
 interface Registration {
-  /** Seconds until all functions were offered. */
+  /** Seconds until all functions were registered. */
   readonly all: number;
-  /** Processor seconds of the job server. */
+  /** Processor time of the job server in seconds. */
   readonly processor: number;
   /** Peak memory of the job server in bytes. */
   readonly memory: number;
@@ -138,7 +138,7 @@ async function measureFleet(
   const port = await freePort();
   const earlier = await startServer(kind, port, context);
   const program = start('fleet-program.ts', port, builders, context);
-  // The first registration teaches the workers that the server responds to ECHO_REQ, on which their confirmations rest.
+  // The first registration shows the workers that the server replies to ECHO_REQ, which confirmations rely on.
   while ((await countFunctions(port)) < functions) await delay(20 * PAUSE, undefined, context);
   await end(earlier, 'SIGKILL');
   const state = async (): Promise<readonly [builds: number, images: number, lost: number]> => {
@@ -184,7 +184,7 @@ async function startServer(
   return server;
 }
 
-/** Number of functions that have a worker. */
+/** Returns the number of functions that have a worker. */
 async function countFunctions(port: number): Promise<number> {
   const admin = new Admin({ host: '127.0.0.1', port }, { timeout: LIMIT * 1000 });
   try {

@@ -8,7 +8,7 @@ import { encodePacket, PacketDecoder } from '@nodepool-builder/gearman-node';
 import { copyFile, decodeFile } from './decode-file.ts';
 import type { NodeLibrary } from './libraries/node-library.ts';
 
-/** 3 packets of 40,012 bytes: chunks of 64 KiB end within packets. */
+/** 3 packets of 40,012 bytes, so that chunks of 64 KiB end within packets. */
 async function recorded(t: TestContext): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'decode-file-'));
   t.after(() => rm(directory, { recursive: true }));
@@ -17,7 +17,7 @@ async function recorded(t: TestContext): Promise<string> {
   return join(directory, 'stream');
 }
 
-/** A library with only a decoder. */
+/** A library that only has a decoder. */
 function decoding(decoder: NonNullable<NodeLibrary['decoder']>): NodeLibrary {
   return { work: () => {}, connect: () => () => Promise.resolve(Buffer.alloc(0)), decoder };
 }

@@ -2,16 +2,16 @@ import { readFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import type { NodeLibrary } from './libraries/node-library.ts';
 
-/** Bytes of one read of a socket. */
+/** Size of a socket read in bytes. */
 const CHUNK = 64 * 1024;
 
-/** Bytes that are copied into one target. */
+/** Bytes that are copied into one buffer. */
 const TARGET_SIZE = 16 * CHUNK;
 
 const HEADER = 12;
 
 /**
- * Decodes a recorded stream repeatedly, for some time.
+ * Decodes a recorded stream repeatedly for a while.
  *
  * @returns `PACKETS BYTES SECONDS`
  */
@@ -31,18 +31,18 @@ export async function decodeFile(library: NodeLibrary, file: string, millisecond
     for (const [index, chunk] of chunks.entries()) {
       feed(chunk);
       bytes += chunk.length;
-      // Some libraries defer part of the work to later turns of the event loop, and fail without a pause.
+      // Some libraries defer work to later turns of the event loop, and fail without a pause.
       while (packets < expected + (ends[index] as number)) await setImmediate();
     }
     expected += ends.at(-1) as number;
   }
   const seconds = (performance.now() - begin) / 1000;
-  if (packets !== expected) throw new Error(`${packets} packets were decoded, and ${expected} were there`);
+  if (packets !== expected) throw new Error(`${packets} of ${expected} packets were decoded`);
   return `${packets} ${bytes} ${seconds}`;
 }
 
 /**
- * Copies the same chunks, for comparison: 1 MiB at a time, the size of a packet, each into memory of its own.
+ * Copies the same chunks for comparison, 1 MiB at a time, which is the size of a packet, each into new memory.
  *
  * @returns as {@link decodeFile}, without packets
  */
@@ -61,7 +61,7 @@ export async function copyFile(file: string, milliseconds: number): Promise<stri
   return `0 ${bytes} ${(performance.now() - begin) / 1000}`;
 }
 
-/** The stream as a socket would deliver it: each chunk has memory of its own. */
+/** Returns the stream as a socket would deliver it: each chunk has its own memory. */
 function chunksOf(stream: Buffer): Buffer[] {
   const chunks: Buffer[] = [];
   for (let at = 0; at < stream.length; at += CHUNK) {
@@ -70,7 +70,7 @@ function chunksOf(stream: Buffer): Buffer[] {
   return chunks;
 }
 
-/** For each chunk, the number of packets that have ended so far. */
+/** Returns, for each chunk, the number of packets that have ended so far. */
 function packetsEndedBy(stream: Buffer): number[] {
   const counts: number[] = [];
   let [at, packets] = [0, 0];

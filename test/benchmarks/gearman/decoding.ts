@@ -8,7 +8,7 @@ import { type Command, Program } from '../program.ts';
 import { installPeers, NPM_PEERS, nodeLibrary, OURS, ours } from './library-commands.ts';
 import { recordStream } from './recorded-stream.ts';
 
-/** Minimum duration of a sample, which ends with the stream. */
+/** Minimum duration of a sample, which stops only at the end of the stream. */
 const MILLISECONDS = 150;
 
 /** Small packets per second. */
@@ -17,10 +17,10 @@ const BAR = 5e6;
 /** This library fails where a chunk ends within the header of a packet. */
 const UNFIT = 'gearmanode';
 
-/** A packet that is handed out needs new memory too. */
+/** Decoded packets need new memory, so the reference copies the data too. */
 const COPY = 'copying the bytes into new memory for each MiB';
 
-/** Measures the decoding of packets of gearmand to a worker, in chunks of 64 KiB and without a socket. */
+/** Measures how fast workers decode packets of gearmand in chunks of 64 KiB, without a socket. */
 export const decoding: Benchmark = { name: 'decoding', run };
 
 interface Rate {

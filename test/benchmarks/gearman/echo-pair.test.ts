@@ -7,7 +7,7 @@ import type { Command } from '../program.ts';
 import { EchoPair } from './echo-pair.ts';
 import { floor, libgearman, ours } from './library-commands.ts';
 
-/** A benchmark's context that closes everything in reverse order at the end of the test. */
+/** Creates a context that closes everything in reverse order at the end of the test. */
 function contextOf(t: TestContext): BenchmarkContext {
   const closers: (() => unknown)[] = [];
   t.after(async () => {
@@ -16,7 +16,7 @@ function contextOf(t: TestContext): BenchmarkContext {
   return { signal: t.signal, after: (close) => closers.push(close), progress: () => {} };
 }
 
-/** Runs the sources, not the compiled packages. */
+/** Runs the sources instead of the compiled packages. */
 function onSources([file, ...args]: Command): Command {
   return file === process.execPath
     ? [file, '--conditions=@nodepool-builder/source', ...args]

@@ -9,22 +9,22 @@ export const JOBS_PER_SECOND: Unit = { name: 'jobs/s', digits: 0 };
 /** Duration of a sample. */
 const MILLISECONDS = 250;
 
-/** Duration of the first sample: one job at a time, a JIT compiler needs thousands of them to compile the code. */
+/** Duration of the first sample. With one job in flight, the JIT compiler needs thousands of jobs. */
 const WARM_UP = 2000;
 
-/** Jobs of a pair. */
+/** Job parameters of a pair. */
 export interface EchoJobs {
   readonly inFlight: number;
   readonly bytes: number;
 }
 
-/** A client and a worker of one library, each a process; the worker returns the payload of each job. */
+/** A client and a worker of one library, each in a process. The worker returns the payload of each job. */
 export class EchoPair {
   readonly #client: Program;
   readonly #jobs: EchoJobs;
   #milliseconds = WARM_UP;
 
-  /** @param inside wraps a command so that it runs in a namespace */
+  /** @param inside wraps a command so that it runs in a network namespace */
   constructor(
     library: Library,
     { host, port }: Server,
@@ -40,7 +40,7 @@ export class EchoPair {
     this.#jobs = jobs;
   }
 
-  /** Keeps this number of jobs in flight for a while, longer the first time. */
+  /** Keeps this number of jobs in flight for a while, and longer the first time. */
   async jobsPerSecond(): Promise<number> {
     const { inFlight, bytes } = this.#jobs;
     const order = `${inFlight} ${bytes} ${this.#milliseconds}`;

@@ -6,7 +6,7 @@ import { floor, LIBGEARMAN, type Library, NPM_PEERS, OURS, prepareLibraries } fr
 
 const BYTES = 64;
 
-/** Jobs per second of each library, as client and as worker, on one gearmand. */
+/** Measures jobs per second of each library, as client and worker, on one gearmand. */
 export const echo: Benchmark = { name: 'echo', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {

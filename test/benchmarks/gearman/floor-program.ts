@@ -1,6 +1,6 @@
 /**
- * A client and a worker for jobs of 64 bytes, one in flight, on bare node:net: packets are constants, every read is
- * taken for complete packets, and nothing is checked. No library on Node.js can need less for a job.
+ * A client and a worker for jobs of 64 bytes, one in flight, on plain node:net. Packets are constants, every read is
+ * treated as complete packets, and nothing is checked. No library on Node.js can need less time for a job.
  *
  *     floor-program.ts worker HOST PORT FUNCTION
  *     floor-program.ts client HOST PORT FUNCTION     order and response: see node-program.ts

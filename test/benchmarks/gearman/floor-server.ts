@@ -1,11 +1,11 @@
 /**
- * The smallest job server on bare `node:net`, for one function, one worker and one client: constant packets, no queue,
- * no checks. It shows how fast a job server on Node can be. Responds to each line with its port.
+ * Smallest job server on plain `node:net`, for one function, one worker and one client. It has constant packets, no
+ * queue and no checks, and shows how fast a job server on Node can be. Responds to each line with its port.
  */
 import net, { type AddressInfo, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 
-/** More than the jobs in flight. */
+/** Capacity, which exceeds the number of jobs in flight. */
 const HANDLES = 1024;
 
 /** Digits of a handle's number, after `H:`. */
@@ -22,7 +22,7 @@ let assigned: Buffer[] = [];
 let worker: Socket | undefined;
 let client: Socket | undefined;
 let isAsleep = false;
-/** Numbers of the last submitted and of the last assigned job. */
+/** Numbers of the last submitted and the last assigned job. */
 let [submitted, grabbed] = [0, 0];
 
 const server = net.createServer({ noDelay: true }, (socket) => {
@@ -37,7 +37,7 @@ server.listen(0, '127.0.0.1');
 for await (const _ of createInterface(process.stdin)) console.log((server.address() as AddressInfo).port);
 process.exit();
 
-/** Handles the packets of a chunk, and writes once to each peer. Returns the offset after the last complete one. */
+/** Handles the packets of a chunk, and writes once to each peer. Returns the offset after the last complete packet. */
 function onChunk(socket: Socket, chunk: Buffer): number {
   const toClient: Buffer[] = [];
   const toWorker: Buffer[] = [];

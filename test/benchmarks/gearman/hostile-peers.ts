@@ -7,16 +7,16 @@ import { type Distribution, distributionOf } from '../distribution.ts';
 import { megabytes } from '../peak-memory.ts';
 import { Program } from '../program.ts';
 
-/** Milliseconds of the attack. */
+/** Duration of the attack in milliseconds. */
 const ATTACK = 10_000;
 
-/** Highest permitted stall of the event loop, in milliseconds of processor time. */
+/** Maximum stall of the event loop, in milliseconds of processor time. */
 const STALL_BAR = 50;
 
-/** Bytes that may be in use when all hostile peers have gone: what the server needs without any, and a reserve. */
+/** Maximum memory in bytes after all hostile peers have gone: the server's own need and a reserve. */
 const MEMORY_BAR = 30e6;
 
-/** Time of an empty job while hundreds of hostile peers keep the job server busy, and the memory that remains. */
+/** Measures an empty job while hundreds of hostile peers keep the job server busy, and the memory in use afterwards. */
 export const hostilePeers: Benchmark = { name: 'hostile-peers', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {

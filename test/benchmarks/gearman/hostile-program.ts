@@ -1,6 +1,6 @@
 /**
- * Hostile peers of the job server at the port that is its argument. The order `start` connects them, `end` disconnects
- * them; the response to both is their number.
+ * Hostile peers of the job server, whose port is the argument. The input `start` connects them and `end` disconnects
+ * them. The response to both is their number.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -10,12 +10,12 @@ import { encodePacket } from '@nodepool-builder/gearman-node';
 
 const MIB = 2 ** 20;
 
-/** Hostile peers that do the same. */
+/** Hostile peers with the same behaviour. */
 interface Kind {
   readonly peers: number;
-  /** Bytes that each peer sends as fast as the server takes them. */
+  /** Bytes that each peer sends as fast as the server accepts them. */
   readonly bytes: Buffer;
-  /** How often it sends them. Default: until the end. */
+  /** Number of times it sends them. Default: until the end. */
   readonly times?: number;
   /** Whether it reads what the server sends. */
   readonly reads: boolean;
@@ -57,7 +57,7 @@ async function connectTo(port: number, reads: boolean): Promise<Socket> {
 async function attack(socket: Socket, { bytes, times = Number.POSITIVE_INFINITY }: Kind): Promise<void> {
   for (let time = 0; time < times && !socket.destroyed; time += 1) {
     await new Promise((resolve) => socket.write(bytes, resolve));
-    await turn(); // for the other peers, if the server is fast
+    await turn(); // lets the other peers run if the server is fast
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * This project's job server, in a process of its own. Orders come as lines on standard input: `port`, `stall` for the longest
- * stalls of its event loop since the last such order, as the numbers of `Stalls`, and `memory` for its resident set and,
- * after a garbage collection, its objects and buffers in use, in bytes. It ends with its input.
+ * Runs this project's job server in its own process. Standard input contains requests: `port`; `stall` for the maximum
+ * stalls of the event loop since the last such request, in the order of `Stalls`; `memory` for the resident set and,
+ * after a garbage collection, the objects and buffers in use, in bytes. The program exits at the end of its input.
  */
 import { createInterface } from 'node:readline';
 import { JobServer } from '@nodepool-builder/gearman-node';
@@ -13,7 +13,7 @@ const { port } = await server.listen(0);
 let watch: StallWatch | undefined;
 for await (const order of createInterface(process.stdin)) {
   if (order === 'stall') {
-    // The first order starts the watch: it would cost time in other benchmarks.
+    // The first request starts the watch, which would take time in other benchmarks.
     watch ??= new StallWatch();
     const { processor, clock, garbage } = watch.take();
     console.log(`${processor} ${clock} ${garbage}`);

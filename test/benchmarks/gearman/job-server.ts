@@ -13,10 +13,10 @@ const FLOOR = 'bare node:net with constant packets';
 const ONE_THREAD = 'gearmand --threads=1';
 const DEFAULT_THREADS = 'gearmand --threads=4';
 
-/** For each library at both ends, the least ratios to gearmand with one thread and with its default. */
+/** Minimum ratios to gearmand with one thread and with its default, for each library at both ends. */
 const BARS = { libgearman: [0.7, 0.9], ours: [1, 1] } as const;
 
-/** Jobs per second through this project's job server and through gearmand, with the same libraries on both ends. */
+/** Measures jobs per second through this project's job server and gearmand, with the same library at both ends. */
 export const jobServer: Benchmark = { name: 'job-server', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {
@@ -38,7 +38,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
     for (const inFlight of [1, 64]) {
       const what = `Server under ${library.name}, ${inFlight} in flight`;
       context.progress(what);
-      // The floor serves one worker and one client.
+      // The reference server supports one worker and one client.
       const servers: [name: string, port: number][] = [
         ...gearmands,
         [OURS, port],

@@ -7,8 +7,8 @@ import { linkNamespaces, startGearmandInside } from './linked-namespaces.ts';
 const BYTES = 2 ** 20;
 
 /**
- * Results of 1 MiB, over a link with the MTU of an Ethernet: over loopback, with its MTU of 64 KiB, libgearman stalls,
- * because its socket buffers are smaller.
+ * Measures results of 1 MiB over a link with the MTU of Ethernet. Over loopback, with its MTU of 64 KiB, libgearman
+ * stalls because its socket buffers are smaller.
  */
 export const largePayloads: Benchmark = { name: 'large-payloads', run };
 

@@ -1,10 +1,10 @@
 /*
- * The benchmarks' worker, client and holder of many functions on libgearman. Orders come as lines on standard
- * input; each is answered with one line.
+ * A worker, a client and a holder of many functions on libgearman, for benchmarks. Each line of standard input is a
+ * request, and gets one line in response.
  *
  *   libgearman worker HOST PORT FUNCTION     echoes until it is ended
- *   libgearman client HOST PORT FUNCTION     order: IN-FLIGHT BYTES MILLISECONDS   answer: JOBS SECONDS
- *   libgearman functions HOST PORT           orders: register COUNT, unregister COUNT   answer: ok
+ *   libgearman client HOST PORT FUNCTION     request: IN-FLIGHT BYTES MILLISECONDS   response: JOBS SECONDS
+ *   libgearman functions HOST PORT           requests: register COUNT, unregister COUNT   response: ok
  */
 #include <libgearman/gearman.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ static void work(const char *host, in_port_t port) {
     if (gearman_worker_work(worker) != GEARMAN_SUCCESS) fail(gearman_worker_error(worker));
 }
 
-/* A job that ends makes room for the next one: the number in flight stays the same until the time is over. */
+/* Each finished job starts the next one, so that the number in flight stays the same until the time is over. */
 static void submit(gearman_client_st *client) {
   gearman_return_t outcome;
   gearman_client_add_task(client, NULL, client, function, NULL, payload, bytes, &outcome);
@@ -96,7 +96,7 @@ static void serve_client(const char *host, in_port_t port) {
   }
 }
 
-/* libgearman sends what it was told of functions when it looks for a job. There is none: that ends it. */
+/* libgearman sends pending registrations when it looks for a job. Without one, it returns at once. */
 static void flush_functions(gearman_worker_st *worker) {
   gearman_return_t outcome = gearman_worker_work(worker);
   for (; outcome == GEARMAN_IO_WAIT; outcome = gearman_worker_work(worker)) gearman_worker_wait(worker);
@@ -110,7 +110,7 @@ static void serve_functions(const char *host, in_port_t port) {
   while (scanf("%15s %d", order, &count) == 2) {
     const int registers = strcmp(order, "register") == 0;
     if (registers) {
-      /* libgearman 1.1.20 crashes if it registers what it has unregistered before. */
+      /* libgearman 1.1.20 crashes if it registers a function that it has unregistered before. */
       if (worker != NULL) gearman_worker_free(worker);
       worker = new_worker(host, port);
       gearman_worker_add_options(worker, GEARMAN_WORKER_NON_BLOCKING);

@@ -7,7 +7,7 @@ import type { BenchmarkContext } from '../benchmark.ts';
 import type { Command } from '../program.ts';
 import { PEERS } from './libraries/peers.ts';
 
-/** The name of this project's library in all results. */
+/** Name of this project's library in all results. */
 export const OURS = '@nodepool-builder/gearman-node';
 
 export const LIBGEARMAN = 'libgearman (C)';
@@ -20,20 +20,20 @@ export const NPM_PEERS = ['abraxas', 'gearman', 'gearman-node', 'gearmanode', 'n
 /** A library that is compared with others. */
 export interface Library {
   readonly name: string;
-  /** Command that starts its program in a role; the sources of the programs list the roles. */
+  /** Returns the command that starts the program in a role. The sources of the programs list the roles. */
   readonly command: (role: string, ...args: readonly (string | number)[]) => Command;
 }
 
 const run = promisify(execFile);
 
-/** Prepares all libraries: npm installs some, and the C compiler compiles another. */
+/** Prepares all libraries: npm installs some, and the C compiler builds another. */
 export async function prepareLibraries(context: BenchmarkContext): Promise<Library[]> {
   await installPeers(context);
   const npmPeers = NPM_PEERS.map((name) => nodeLibrary(name, name));
   return [await libgearman(context), nodeLibrary(OURS, 'ours'), perl, ...npmPeers];
 }
 
-/** Compiles the program on libgearman. */
+/** Compiles the program that uses libgearman. */
 export async function libgearman({ signal, after }: BenchmarkContext): Promise<Library> {
   const directory = await mkdtemp(join(tmpdir(), 'bench-libgearman-'));
   after(() => rm(directory, { recursive: true }));
@@ -43,10 +43,10 @@ export async function libgearman({ signal, after }: BenchmarkContext): Promise<L
   return { name: LIBGEARMAN, command: (role, ...args) => [program, role, ...args.map(String)] };
 }
 
-/** The compiled library of this project, as users install it. */
+/** This project's compiled library, as users install it. */
 export const ours: Library = nodeLibrary(OURS, 'ours');
 
-/** The least that a program on Node.js needs, for one job of 64 bytes in flight. */
+/** Minimum that a program on Node.js needs, with one job of 64 bytes in flight. */
 export const floor: Library = {
   name: 'bare node:net, constant packets',
   command: (role, ...args) => [
@@ -67,7 +67,7 @@ const perl: Library = {
   ],
 };
 
-/** @param module the file in `libraries` that drives it */
+/** @param module file in `libraries` that drives it */
 export function nodeLibrary(name: string, module: string): Library {
   const program = join(import.meta.dirname, 'node-program.ts');
   return {
@@ -83,7 +83,7 @@ export function nodeLibrary(name: string, module: string): Library {
   };
 }
 
-/** Installs the packages of the lock file unless they are installed. */
+/** Installs the packages in the lock file unless they are installed. */
 export async function installPeers({ signal, progress }: BenchmarkContext): Promise<void> {
   const check = join(import.meta.dirname, '../../../scripts/npm-packages-current.mjs');
   const current = run(process.execPath, [check], { cwd: PEERS, signal });

@@ -17,20 +17,20 @@ const run = promisify(execFile);
 /** Name of each end of the link. */
 const INTERFACE = 'wire';
 
-/** The namespace is empty: address and port are free. */
+/** The namespace is empty, so that address and port are free. */
 const SERVER: Server = { host: '192.0.2.1', port: 4730 };
 
 /** Two network namespaces with a link between them. */
 export interface LinkedNamespaces {
-  /** Where the job server runs. */
+  /** Namespace of the job server. */
   readonly server: Inside;
-  /** Where clients and workers run. */
+  /** Namespace of the clients and workers. */
   readonly peers: Inside;
 }
 
 /**
- * Makes two network namespaces with a link between them, as between two machines: MTU 1500. They have no names, so that
- * they and the link disappear with the last process inside.
+ * Creates two network namespaces with a link between them, as between two machines: MTU 1500. They have no names, so
+ * that they and the link disappear with the last process inside.
  */
 export async function linkNamespaces(context: BenchmarkContext): Promise<LinkedNamespaces> {
   const { signal } = context;
@@ -53,7 +53,7 @@ export async function linkNamespaces(context: BenchmarkContext): Promise<LinkedN
   return { server: inside(server), peers: inside(peers) };
 }
 
-/** Starts gearmand on one side and waits until it responds to the other. */
+/** Starts gearmand on one side, and waits until it accepts connections from the other. */
 export async function startGearmandInside(
   { server, peers }: LinkedNamespaces,
   context: BenchmarkContext,
@@ -67,18 +67,18 @@ export async function startGearmandInside(
     context,
   );
   const [file, ...args] = peers(['gearadmin', '-h', SERVER.host, ...address, '--server-version']);
-  const answers = (): Promise<boolean> =>
+  const listens = (): Promise<boolean> =>
     run(file, args).then(
       () => true,
       () => false,
     );
-  await unlessAborted(waitUntil('gearmand to answer', answers), context.signal);
+  await unlessAborted(waitUntil('gearmand to listen', listens), context.signal);
   return SERVER;
 }
 
-/** Starts a process in a namespace of its own. Returns its id. */
+/** Starts a process in a new namespace. Returns its id. */
 async function makeNamespace({ after, signal }: BenchmarkContext): Promise<number> {
-  // `cat` echoes when the namespace is ready, and ends with this process.
+  // `cat` echoes once the namespace is ready, and exits with this process.
   const holder = spawn('unshare', ['--net', 'cat'], { stdio: ['pipe', 'pipe', 'inherit'], signal });
   const exited = once(holder, 'exit').catch(() => {});
   after(async () => {

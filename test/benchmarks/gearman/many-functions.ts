@@ -9,18 +9,18 @@ import { LIBGEARMAN, OURS, PERL, prepareLibraries } from './library-commands.ts'
 
 const FUNCTIONS = 10_000;
 
-/** Longest permitted stall of the event loop, in milliseconds. */
+/** Maximum stall of the event loop, in milliseconds. */
 const STALL_BAR = 20;
 
-/** Libraries that can deregister many functions of one connection. */
+/** Libraries that can deregister many functions on one connection. */
 const CAPABLE: ReadonlySet<string> = new Set([LIBGEARMAN, OURS, PERL, 'gearman', 'gearmanode']);
 
-/** Those without an event loop. */
+/** Libraries without an event loop. */
 const BLOCKING: ReadonlySet<string> = new Set([LIBGEARMAN, PERL]);
 
 const MILLISECONDS: Unit = { name: 'ms', digits: 0 };
 
-/** Measures the time in which a worker registers and deregisters very many functions with gearmand. */
+/** Measures how long a worker takes to register and deregister very many functions with gearmand. */
 export const manyFunctions: Benchmark = { name: 'many-functions', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {

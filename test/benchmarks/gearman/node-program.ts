@@ -1,13 +1,13 @@
 /**
- * A worker, a client, a holder of many functions, or a decoder, on one of the Node libraries:
+ * A worker, a client, a holder of many functions or a decoder, on one of the Node libraries:
  *
  *     node-program.ts LIBRARY worker HOST PORT FUNCTION CONCURRENCY
- *     node-program.ts LIBRARY client HOST PORT FUNCTION     order: IN-FLIGHT BYTES MILLISECONDS, response: JOBS SECONDS
- *     node-program.ts LIBRARY functions HOST PORT           orders: register COUNT, unregister COUNT, stall
- *     node-program.ts LIBRARY decoder                       order: FILE MILLISECONDS, response: PACKETS BYTES SECONDS
- *     node-program.ts LIBRARY copier                        as decoder, but only copies, into new memory for each MiB
+ *     node-program.ts LIBRARY client HOST PORT FUNCTION     request: IN-FLIGHT BYTES MILLISECONDS; prints JOBS SECONDS
+ *     node-program.ts LIBRARY functions HOST PORT           requests: register COUNT, unregister COUNT, stall
+ *     node-program.ts LIBRARY decoder                       request: FILE MILLISECONDS; prints PACKETS BYTES SECONDS
+ *     node-program.ts LIBRARY copier                        like decoder, but only copies, into new memory per MiB
  *
- * Orders come as lines on standard input; each gets one line in response. It ends with its standard input.
+ * Each line of standard input is a request, and gets one line in response. The program exits at the end of its input.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { createInterface } from 'node:readline';
@@ -39,7 +39,7 @@ const ROLES: Readonly<Record<string, () => Promise<Answer> | Answer>> = {
 
 withoutNagle();
 const answer = await ROLES[role]?.();
-if (answer === undefined) throw new Error(`there is no role "${role}"`);
+if (answer === undefined) throw new Error(`unknown role "${role}"`);
 for await (const line of createInterface(process.stdin)) {
   const [order = '', ...numbers] = line.split(' ');
   console.log(await answer(order, ...numbers.map(Number)));
@@ -65,7 +65,7 @@ function clientRole(submit: Submit): Answer {
 }
 
 async function functionsRole(): Promise<Answer> {
-  if (library.functions === undefined) throw new Error(`${name} cannot take many functions back`);
+  if (library.functions === undefined) throw new Error(`${name} cannot deregister many functions`);
   const functions = await library.functions(server);
   const delay = monitorEventLoopDelay({ resolution: 1 });
   return async (order, count) => {

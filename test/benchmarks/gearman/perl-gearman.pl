@@ -1,4 +1,4 @@
-# The same as libgearman.c, with the Perl library of Debian's libgearman-client-perl.
+# Does the same as libgearman.c, with the Perl library from Debian's libgearman-client-perl.
 use strict;
 use warnings;
 use Gearman::Client;
@@ -32,7 +32,7 @@ sub serve_client {
             },
             on_fail => sub { die 'a job failed' },
         );
-        # In waves: the library cannot submit from within on_complete without recursing.
+        # Submits in waves, because the library recurses if on_complete submits.
         while (time < $deadline) {
             my $tasks = $client->new_task_set;
             $tasks->add_task($function => \$payload, {%handlers}) for 1 .. $in_flight;

@@ -5,7 +5,7 @@ import { Client, encodePacket, PacketDecoder } from '@nodepool-builder/gearman-n
 import { startGearmand } from '../../fixtures/gearmand.ts';
 import type { BenchmarkContext } from '../benchmark.ts';
 
-/** Writes to a file what gearmand sends to a worker: JOB_ASSIGN_UNIQ, once for each of equal jobs. */
+/** Records what gearmand sends to a worker: JOB_ASSIGN_UNIQ, once for each of many equal jobs. */
 export async function recordStream(
   file: string,
   jobs: { readonly count: number; readonly bytes: number },

@@ -8,7 +8,7 @@ import { formatNumber } from '../comparison.ts';
 import { type Distribution, distributionOf } from '../distribution.ts';
 import { Program } from '../program.ts';
 
-/** Functions or jobs of one peer. */
+/** Functions or jobs of each peer. */
 const COUNT = 100_000;
 
 /** Maximum stall in milliseconds. */
@@ -17,7 +17,7 @@ const STALL_BAR = 20;
 /** Jobs that one peer queues while another one submits a single job. */
 const QUEUED = 10_000;
 
-/** Milliseconds by which they may delay the single job. */
+/** Maximum delay of the single job, in milliseconds. */
 const DELAY_BAR = 5;
 
 /** Counted rounds; an earlier one warms up. */
@@ -25,7 +25,7 @@ const ROUNDS = 3;
 
 const HOST = '127.0.0.1';
 
-/** Stalls of the job server's event loop in long tasks, and the delay of a job next to a greedy peer. */
+/** Measures stalls of the job server's event loop during long tasks, and the delay of a job next to a greedy peer. */
 export const serverStalls: Benchmark = { name: 'server-stalls', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {
@@ -56,13 +56,13 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   return [...rows, await measureDelay(port, context)];
 }
 
-/** The name of the row of a process without a task: other programs on the machine stall it, too. */
+/** Name of the row of an idle process, which other programs on the machine stall as well. */
 const IDLE = '(an idle Node process next to it)';
 
-/** The name of the row of the floor: what Node itself needs for a table of this size. */
+/** Name of the reference row: what Node itself needs for a table of this size. */
 const FLOOR = 'records fill a bare Map';
 
-/** What may keep a server from its other connections. */
+/** Task that may keep a server from its other connections. */
 class LongTasks {
   readonly #port: number;
   readonly #context: BenchmarkContext;
@@ -119,7 +119,7 @@ class LongTasks {
   }
 }
 
-/** Sends bytes; returns the response up to its end. */
+/** Sends bytes. Returns the reply up to its end. */
 async function answered(
   socket: Socket,
   bytes: Uint8Array,
@@ -140,7 +140,7 @@ async function answered(
   return chunks.join('');
 }
 
-/** Submits a job right after another peer has submitted very many of another function, and the same without them. */
+/** Submits a job right after another peer has queued very many jobs of another function, and does so without them. */
 async function measureDelay(port: number, context: BenchmarkContext): Promise<Measurement> {
   const servers = [{ host: HOST, port }];
   const worker = new Worker({ servers });

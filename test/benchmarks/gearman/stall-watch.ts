@@ -1,16 +1,16 @@
 import { PerformanceObserver } from 'node:perf_hooks';
 
-/** Longest stalls of an event loop, in milliseconds. */
+/** Maximum stalls of an event loop, in milliseconds. */
 export interface Stalls {
-  /** By the processor time of this thread. */
+  /** Processor time of this thread. */
   readonly processor: number;
-  /** By the clock, which includes the time in which other programs had the processor. */
+  /** Wall-clock time, which includes the time in which other programs used the processor. */
   readonly clock: number;
-  /** The longest pause for garbage collection, by the clock. */
+  /** Maximum pause for garbage collection, in wall-clock time. */
   readonly garbage: number;
 }
 
-/** Watches the event loop of its process. */
+/** Watches the event loop of this process. */
 export class StallWatch {
   readonly #timer: NodeJS.Timeout;
   readonly #observer: PerformanceObserver;
@@ -33,7 +33,7 @@ export class StallWatch {
     this.#observer.observe({ entryTypes: ['gc'] });
   }
 
-  /** The longest stalls since the last call. */
+  /** Returns the maximum stalls since the last call. */
   take(): Stalls {
     const longest = this.#longest;
     this.#longest = { processor: 0, clock: 0, garbage: 0 };

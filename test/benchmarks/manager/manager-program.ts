@@ -1,7 +1,7 @@
 /**
- * A manager in a process of its own. Its arguments are the path of a store and the port of a job server; it responds to
- * `plan` with the milliseconds that a planning pass took, `group` with those of the floor of a pass, `manage` once it
- * leads and waits, and `memory` with its peak memory in bytes.
+ * Runs a manager in its own process. The arguments are the path of a store and the port of a job server. It responds to
+ * `plan` with the milliseconds of a planning pass, to `group` with the milliseconds of the least possible pass, to
+ * `manage` once it is the idle leader, and to `memory` with its peak memory in bytes.
  */
 import { createInterface } from 'node:readline';
 import { setFlagsFromString } from 'node:v8';
@@ -46,11 +46,11 @@ async function measurePlan(): Promise<number> {
   const begin = performance.now();
   const { steps } = plan(CONFIGURATION, state, world);
   const time = performance.now() - begin;
-  if (steps.length > 0) throw new Error(`there are ${steps.length} steps where nothing is to be done`);
+  if (steps.length > 0) throw new Error(`the plan has ${steps.length} steps instead of none`);
   return time;
 }
 
-/** The least that a pass must do: find the uploads of each image, and of each image name in each provider. */
+/** Least work of a pass: finds the uploads of each image, and of each image name in each provider. */
 async function measureGrouping(): Promise<number> {
   const { uploads } = await store.read();
   const begin = performance.now();
@@ -73,7 +73,7 @@ async function manage(): Promise<void> {
   }).run(stop.signal);
 }
 
-/** A provider that lists the recorded uploads, as a cloud does. */
+/** Provider that lists the recorded uploads, as a cloud does. */
 function listedProvider(name: string): ImageProvider {
   const list = async (): Promise<ProviderImage[]> => listedImages(name, store.owner);
   const unused = { upload: refuse, discard: refuse, delete: refuse, findImages: refuse };
@@ -81,5 +81,5 @@ function listedProvider(name: string): ImageProvider {
 }
 
 async function refuse(): Promise<never> {
-  throw new Error('nothing is to be done');
+  throw new Error('unexpected call');
 }

@@ -24,7 +24,7 @@ const MEMORY_BAR = 250e6;
 /** The same value as in the command `nodepool-builder`. */
 const YOUNG_GENERATION = '--max-semi-space-size=1';
 
-/** Measures the planning time and the memory of a manager with twenty thousand images, whose records are in SQLite. */
+/** Measures planning time and memory of a manager with twenty thousand images, whose records are in SQLite. */
 export const manyImages: Benchmark = {
   name: 'many-images',
   run: async (context) => {
@@ -35,7 +35,7 @@ export const manyImages: Benchmark = {
   },
 };
 
-/** The same manager, with its records in PostgreSQL. Planning passes do not depend on the store. */
+/** Measures the same manager with its records in PostgreSQL. Planning passes do not depend on the store. */
 export const manyImagesInPostgresql: Benchmark = {
   name: 'postgresql',
   run: async (context) => {
@@ -50,7 +50,7 @@ export const manyImagesInPostgresql: Benchmark = {
   },
 };
 
-/** A store with all records, and a builder with all images. */
+/** Creates a store with all records, and a builder with all images. */
 interface Site {
   readonly store: StateStore;
   readonly nextBuild: () => Promise<void>;
@@ -97,7 +97,7 @@ async function measurePasses({ startProgram }: Site): Promise<Measurement[]> {
   ];
 }
 
-/** A request is handled once the manager is the leader, has observed everything, and has planned. */
+/** Waits for a request, which is handled once the manager is the leader, has observed everything, and has planned. */
 async function measureManager(
   { signal, progress }: BenchmarkContext,
   { store, nextBuild, startProgram }: Site,
@@ -128,7 +128,7 @@ async function measureManager(
   ];
 }
 
-/** A compiled program, as users install it: stripping types at run time costs memory. */
+/** Compiled program, as users install it, because stripping types at run time takes memory. */
 async function stripTypes({ after }: BenchmarkContext, ...files: readonly [string, string]): Promise<string> {
   const cache = join(import.meta.dirname, '../../../node_modules/.cache'); // where it finds the packages
   await mkdir(cache, { recursive: true });
@@ -141,7 +141,7 @@ async function stripTypes({ after }: BenchmarkContext, ...files: readonly [strin
   return join(directory, files[0].replace(/ts$/, 'mjs'));
 }
 
-/** A job server with a builder that has all images, and never ends a build. */
+/** Starts a job server with a builder that has all images, and never finishes a build. */
 async function startBuilder(
   { after, signal }: BenchmarkContext,
   imageIds: readonly string[],
@@ -172,5 +172,5 @@ async function startBuilder(
 }
 
 function unasked(): never {
-  throw new Error('nothing is to be uploaded or deleted');
+  throw new Error('unexpected upload or deletion');
 }

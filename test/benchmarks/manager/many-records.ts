@@ -11,11 +11,11 @@ export const UPLOADS: number = BUILDS * PROVIDERS;
 
 const NAMES = Array.from({ length: DISKIMAGES }, (_, index) => `debian-${index}`);
 
-/** Disk images that are not due and are uploaded everywhere. */
+/** Disk images that are not due, and are uploaded to all providers. */
 export const CONFIGURATION: ManagerConfiguration = {
   diskimages: NAMES.map((name) => ({
     name,
-    // As long as a real one.
+    // As long as in a real record.
     digest: name.padEnd(64, '0'),
     pause: false,
     rebuildAge: 86_400,
@@ -31,7 +31,7 @@ export const CONFIGURATION: ManagerConfiguration = {
   timing: { retryDelay: 60, maxRetryDelay: 3600, orphanScanInterval: 600, absenceTimeout: 1800 },
 };
 
-/** Records of a site in its wanted state, build by build. */
+/** Yields records of a site in its wanted state, build by build. */
 export function* records(
   owner: string,
 ): Iterable<{ readonly build: Build; readonly uploads: readonly Upload[] }> {
@@ -73,7 +73,7 @@ export function* records(
   }
 }
 
-/** Images that a provider lists: one for each recorded upload. */
+/** Returns the images that a provider lists, one for each recorded upload. */
 export function listedImages(provider: string, owner: string): ProviderImage[] {
   const first = 2 + CONFIGURATION.providers.findIndex(({ name }) => name === provider);
   return Array.from({ length: BUILDS }, (_, index) => {
@@ -89,7 +89,7 @@ function idOf(number: number, owner: string): string {
   return `${String(number).padStart(10, '0')}-${owner}`;
 }
 
-/** Of the length of a UUID. */
+/** Has the length of a UUID. */
 function externalIdOf(uploadId: string): string {
   return uploadId.padStart(36, '0');
 }

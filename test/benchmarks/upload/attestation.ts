@@ -16,13 +16,13 @@ const SECONDS: Unit = { name: 's', digits: 2 };
 
 const ROUNDS = 5;
 
-/** Packages of a small server, and materials of its build. */
+/** Packages and build materials of a small server. */
 const PACKAGES = 500;
 const MATERIALS = 30;
 
 const IMAGE_ID = 'image';
 
-/** Measures the cost of attestations, and how fast a file is verified. */
+/** Measures the cost of attestations and the speed of verifying a file. */
 export const attestation: Benchmark = { name: 'attestation', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {
@@ -128,7 +128,7 @@ async function seconds(work: () => Promise<unknown>): Promise<number> {
   return (performance.now() - begin) / 1000;
 }
 
-/** The row of a cost, as a part of the time that something takes. */
+/** Returns the row of a cost as a fraction of a duration. */
 function costRow(what: string, samples: readonly number[], whole: number): Measurement {
   const part = distributionOf(samples).median / whole;
   return {
@@ -138,7 +138,7 @@ function costRow(what: string, samples: readonly number[], whole: number): Measu
   };
 }
 
-/** The image as a build of diskimage-builder leaves it. */
+/** Returns the image as a diskimage-builder build leaves it. */
 async function finishedBuild(path: string): Promise<{ readonly build: FinishedBuild } & UploadedFile> {
   const directory = dirname(path);
   const { size, mtime } = await stat(path);

@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto';
 
-/** Key that signs requests to a service of AWS. */
+/** Key that signs requests to an AWS service. */
 export interface AwsKey {
   readonly id: string;
   readonly secret: string;
@@ -9,10 +9,10 @@ export interface AwsKey {
 }
 
 /**
- * Headers of a signed request without a query (AWS Signature Version 4).
+ * Returns the headers of a signed request without a query (AWS Signature Version 4).
  *
  * @param digest SHA-256 of the body, in hexadecimal digits
- * @param headers all that are signed besides these, in lower case
+ * @param headers further signed headers, in lower case
  */
 export function signedHeaders(
   { id, secret, region, service }: AwsKey,

@@ -1,7 +1,7 @@
 /**
- * The double of Azure in a process of its own: responds to the line `address` with its URL, `pages` with that of the
- * page blobs, `environment` with the variables for its tokens, and `received` with the number of the bytes of pages
- * that it has received since the last such line.
+ * Runs the Azure double in its own process. Responds to the line `address` with its URL, `pages` with the URL of the
+ * page blobs, `environment` with the variables for its tokens, and `received` with the number of page bytes received
+ * since the last such line.
  */
 import { createInterface } from 'node:readline';
 import { ArmDouble } from '../../doubles/azure/arm-double.ts';

@@ -5,7 +5,7 @@ import { measureBlockUpload } from './block-upload.ts';
 
 const BLOCK_SIZE = 4 * 2 ** 20;
 
-/** Measures uploads to a managed disk, against the double of Azure in a process of its own. */
+/** Measures uploads to a managed disk against the Azure double, which runs in its own process. */
 export const azure: Benchmark = { name: 'azure', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {

@@ -1,6 +1,6 @@
 /**
- * A bare HTTP client that sends blocks of a file: reads lines with the path of a {@link BlockOrder}, and responds to
- * each with the seconds that it took.
+ * Minimal HTTP client that sends blocks of a file. Reads lines with the path of a {@link BlockOrder}, and responds to
+ * each with the duration in seconds.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -15,13 +15,13 @@ export interface BlockOrder {
   /** `http://127.0.0.1:port`. */
   readonly address: string;
   readonly blockSize: number;
-  /** Number of requests at a time. */
+  /** Number of concurrent requests. */
   readonly concurrency: number;
-  /** AWS takes a block only with its SHA-256, and with a signature. Absent: the headers are complete. */
+  /** Key for AWS, which takes blocks only with their SHA-256 and a signature. Absent if the headers are complete. */
   readonly awsKey?: AwsKey | undefined;
   readonly blocks: readonly {
     readonly index: number;
-    /** Path and query of its PUT. */
+    /** Path and query of the PUT request. */
     readonly target: string;
     readonly headers: Readonly<Record<string, string>>;
   }[];

@@ -10,24 +10,24 @@ import { Program } from '../program.ts';
 import type { BlockOrder } from './block-client.ts';
 import { type BlockSummary, DISK_LENGTH, sparseDisks } from './sparse-disk.ts';
 
-/** A cloud that takes the blocks of a disk one by one. */
+/** A cloud that receives the blocks of a disk one by one. */
 export interface BlockCloud {
-  /** Follows `8 GiB to` in the table: `EBS direct`. */
+  /** Text after `8 GiB to` in the table: `EBS direct`. */
   readonly name: string;
-  /** Our package: `@nodepool-builder/provider-aws`. */
+  /** Name of our package: `@nodepool-builder/provider-aws`. */
   readonly provider: string;
   readonly blockSize: number;
-  /** Number of requests at a time. */
+  /** Number of concurrent requests. */
   readonly concurrency: number;
   /** Entry of `providers`, without name and images. */
   readonly entry: Readonly<Record<string, unknown>>;
-  /** Variables of our process. */
+  /** Environment variables of our process. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Whether the second build of an image sends only the blocks that have changed. */
+  /** Whether the second build of an image sends only blocks that have changed. */
   readonly hasDeltas: boolean;
-  /** Prepares the target of a bare client. Returns its server, and the requests for blocks. */
+  /** Prepares the target of the minimal client. Returns its server and the requests for blocks. */
   prepare(blocks: readonly BlockSummary[]): Promise<Pick<BlockOrder, 'address' | 'awsKey' | 'blocks'>>;
-  /** Responds to `received` with the number of the bytes of blocks that it has received since the last such line. */
+  /** Responds to `received` with the number of block bytes received since the last such line. */
   readonly double: Program;
 }
 
@@ -39,7 +39,7 @@ const HEAP_FLAGS = ['--max-semi-space-size=1', '--heap-growing-percent=30'];
 
 const SECONDS: Unit = { name: 's', digits: 2 };
 
-/** Measures uploads of two builds of a sparse disk: time, data sent, and memory. */
+/** Measures uploads of two builds of a sparse disk: duration, data sent, and memory. */
 export async function measureBlockUpload(
   cloud: BlockCloud,
   context: BenchmarkContext,
@@ -88,7 +88,7 @@ export async function measureBlockUpload(
         sample: async () => {
           const seconds = await processors.ours.during(() => upload(first));
           sent.push(await received());
-          await uploader.ask('delete'); // the next one must not find a parent
+          await uploader.ask('delete'); // the next upload must not find a parent
           return seconds;
         },
       },
@@ -107,7 +107,7 @@ export async function measureBlockUpload(
   };
   const rows = [
     ...rowsOf(`${DISK_LENGTH} to ${cloud.name}`, SECONDS, samples),
-    // A rate, so that the bar reads as in the issue tracker.
+    // A rate reads as in the issue tracker.
     { what: `Processor time of ${BARE}, and of the cloud`, result: processors.bare.medians() },
     { what: `Processor time of ${cloud.provider}, and of the cloud`, result: processors.ours.medians() },
     ratioRow(`Our rate against ${BARE}`, ratioOf(samples, BARE, ours), { atLeast: 0.8 }),
@@ -129,7 +129,7 @@ export async function measureBlockUpload(
   return rows;
 }
 
-/** Processor time of a client and of the cloud that it sends to, which share the processors. */
+/** Processor time of a client and of its cloud, which share the processors. */
 class ProcessorTimes {
   readonly #programs: readonly Program[];
   readonly #rounds: number[][] = [];
@@ -145,7 +145,7 @@ class ProcessorTimes {
     return result;
   }
 
-  /** Those of the rounds: `1.92 s + 2.10 s`. */
+  /** Formats the times of the rounds: `1.92 s + 2.10 s`. */
   medians(): string {
     return this.#programs
       .map((_, index) => distributionOf(this.#rounds.map((round) => round[index] ?? 0)).median)

@@ -1,7 +1,7 @@
 /**
- * Uploads raw files to the provider of a configuration: `cloud-uploader.ts <nodepool.yaml> <directory for records>`.
- * Reads lines of `PATH IMAGE-ID` and responds to each with the seconds that it took, and the peak memory of this
- * process in bytes. A line `delete` deletes all images.
+ * Uploads raw files to the provider in a configuration: `cloud-uploader.ts <nodepool.yaml> <directory for records>`.
+ * Reads lines of `PATH IMAGE-ID`, and responds to each with the duration in seconds and the peak memory of this process
+ * in bytes. A line `delete` deletes all images.
  */
 import { stat } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
@@ -21,7 +21,7 @@ const provider = configured?.module.images?.open(configured.entry, {
   logger: { debug: ignore, info: ignore, warn: console.warn, error: console.error },
   onTask: ignore,
 });
-if (provider === undefined) throw new Error(`${file} has no provider that takes images`);
+if (provider === undefined) throw new Error(`${file} has no provider with images`);
 
 for await (const line of createInterface(process.stdin)) {
   const [path = '', imageId = ''] = line.split(' ');

@@ -10,7 +10,7 @@ const OURS = '@nodepool-builder/image-builder';
 const PLAIN = '`qemu-img convert`';
 const PARALLEL = '`qemu-img convert -W -m 8`';
 
-/** Formats to convert to, with the options that the builder gives qemu-img. */
+/** Target formats, with the options that the builder passes to qemu-img. */
 const TARGETS = [
   { format: 'qcow2', options: ['-O', 'qcow2'] },
   { format: 'vhd', options: ['-O', 'vpc', '-o', 'subformat=dynamic,force_size=on'] },
@@ -20,10 +20,10 @@ const RATE: Unit = { name: 'MB/s', digits: 0 };
 const MILLISECONDS: Unit = { name: 'ms', digits: 0 };
 const MEBIBYTE = 2 ** 20;
 
-/** A conversion takes a third of a second. With many rounds, those during which the disk is busy do not move the median. */
+/** A conversion takes a third of a second. Many rounds keep those with a busy disk from moving the median. */
 const ROUNDS = 25;
 
-/** Measures the conversion to other formats, including the checks before and after it. */
+/** Measures conversions to other formats, including the checks before and after them. */
 export const conversion: Benchmark = { name: 'conversion', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {

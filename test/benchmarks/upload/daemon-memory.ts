@@ -10,7 +10,7 @@ import { NODEPOOL_BUILDER, stop } from '../daemon.ts';
 import { megabytes, peakMemory } from '../peak-memory.ts';
 import { IMAGE_LENGTH, largeImage } from './large-image.ts';
 
-/** Bytes of memory. */
+/** Memory limit in bytes. */
 const BAR = 150e6;
 
 const PROVIDERS = ['one', 'other'];
@@ -51,7 +51,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   ];
 }
 
-/** Starts the daemon by its hash-bang line, as an installed command starts. */
+/** Starts the daemon by its shebang line, as an installed command starts. */
 async function startDaemon(
   { after, progress, signal }: BenchmarkContext,
   image: string,
@@ -59,7 +59,7 @@ async function startDaemon(
 ): Promise<BuilderProcess> {
   progress('starting Keystone and Glance');
   const cloud = await openStack();
-  // Beside the image, so that it can have another name there without a copy.
+  // Next to the image, so that a hard link can give it another name without a copy.
   const directory = await mkdtemp(join(dirname(image), 'site-'));
   after(() => rm(directory, { recursive: true }));
   const [clouds, config] = [join(directory, 'clouds.yaml'), join(directory, 'nodepool.yaml')];

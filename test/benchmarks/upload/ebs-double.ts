@@ -1,6 +1,6 @@
 /**
- * The double of AWS in a process of its own: responds to the line `address` with its URL, and `received` with the
- * number of the bytes of blocks that it has received since the last such line.
+ * Runs the AWS double in its own process. Responds to the line `address` with its URL, and `received` with the number
+ * of block bytes received since the last such line.
  */
 import { createInterface } from 'node:readline';
 import { AwsDouble } from '../../doubles/aws/aws-double.ts';
@@ -8,7 +8,7 @@ import { AwsDouble } from '../../doubles/aws/aws-double.ts';
 const double = await AwsDouble.start();
 const region = double.region();
 double.fault = () => {
-  double.requests.length = 0; // they hold the blocks
+  double.requests.length = 0; // requests keep their blocks in memory
   return undefined;
 };
 

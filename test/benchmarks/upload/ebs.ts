@@ -6,7 +6,7 @@ import type { AwsKey } from './aws-signature.ts';
 import { measureBlockUpload } from './block-upload.ts';
 import { DISK_GIB } from './sparse-disk.ts';
 
-/** Measures uploads to EBS direct, against the double of AWS in a process of its own. */
+/** Measures uploads to EBS direct against the AWS double, which runs in its own process. */
 export const ebs: Benchmark = { name: 'ebs', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {
@@ -49,5 +49,5 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
 
 const KEY: AwsKey = { id: 'bench', secret: 'bench', region: 'us-east-1', service: 'ebs' };
 
-/** The double reads the service and the region from it. */
+/** The double reads the service and the region from this header. */
 const AUTHORIZATION = 'AWS4-HMAC-SHA256 Credential=bench/20260101/us-east-1/ebs/aws4_request';

@@ -21,7 +21,7 @@ const ROUNDS = 5;
 
 const SECONDS: Unit = { name: 's', digits: 2 };
 
-/** Measures an upload to the real Glance, which is slower than its clients. */
+/** Measures uploads to a real Glance, which is slower than its clients. */
 export const glance: Benchmark = { name: 'glance', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {
@@ -75,9 +75,9 @@ async function openProvider(account: Account, { after }: BenchmarkContext): Prom
 }
 
 /**
- * Uploads and deletes; only the upload is measured.
+ * Uploads and deletes. Only the upload is measured.
  *
- * @param processors gets the seconds of processor time of this process
+ * @param processors receives the seconds of processor time of this process
  */
 async function upload(
   provider: OpenStackProvider,
@@ -97,7 +97,7 @@ async function upload(
   return seconds;
 }
 
-/** The same with curl, which needs an existing image and a token. */
+/** Does the same with curl, which needs an existing image and a token. */
 async function curl(account: Account, path: string, { signal }: BenchmarkContext): Promise<number> {
   const api = await account.glance();
   const { id } = await api.request<{ id: string }>('POST', '/images', {
@@ -106,7 +106,7 @@ async function curl(account: Account, path: string, { signal }: BenchmarkContext
     container_format: 'bare',
   });
   const { token } = await account.issueToken();
-  // Without "Expect: 100-continue", which curl may wait for.
+  // Omit "Expect: 100-continue", which curl may wait for.
   const headers = [`X-Auth-Token: ${token}`, 'Content-Type: application/octet-stream', 'Expect:'];
   const options = [
     '--silent',

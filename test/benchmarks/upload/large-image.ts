@@ -6,26 +6,28 @@ import type { BenchmarkContext } from '../benchmark.ts';
 
 const GIB = 2 ** 30;
 
-/** Bytes of an image: half of them random, the other half a hole, as file systems leave it. */
+/** Size of an image in bytes: one half is random, the other a hole, as file systems leave it. */
 export const IMAGE_SIZE: number = 2 * GIB;
 
-/** The same as text. */
+/** The size as text. */
 export const IMAGE_LENGTH: string = `${IMAGE_SIZE / GIB} GiB`;
 
 const BLOCK = Buffer.alloc(64 * 2 ** 20);
 
-/** Disk space for the image and three copies in a cloud; a conversion takes less. */
+/** Disk space in GiB for the image and three copies in a cloud. A conversion takes less. */
 const NEEDED = 8 * GIB;
 
 /**
- * Makes a raw image that is removed after the benchmark. It is on the disk and in the page cache: neither its writing
- * nor its first reading is part of a measurement.
+ * Creates a raw image, which is removed after the benchmark. It is on the disk and in the page cache, so that neither
+ * writing it nor reading it for the first time is measured.
  */
 export async function largeImage({ signal, after, progress }: BenchmarkContext): Promise<string> {
   const { bavail, bsize } = await statfs(tmpdir());
   if (bavail * bsize < NEEDED) {
     const needed = NEEDED / GIB;
-    throw new Error(`images need ${needed} GiB in ${tmpdir()}; make room, or let TMPDIR name another place`);
+    throw new Error(
+      `images need ${needed} GiB in ${tmpdir()}; free disk space, or set TMPDIR to another directory`,
+    );
   }
   progress(`making an image of ${IMAGE_LENGTH}`);
   const directory = await mkdtemp(join(tmpdir(), 'bench-upload-'));

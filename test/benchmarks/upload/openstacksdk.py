@@ -1,5 +1,5 @@
-# Uploads the file that each line of its input names to the Glance at an address, with Debian's python3-openstacksdk,
-# and answers with the seconds that it took. The md5 and sha256 that it stores with the image are made as well.
+# Uploads the file in each line of standard input to the Glance at an address, with Debian's python3-openstacksdk, and
+# prints the duration in seconds. The duration includes computing the md5 and sha256 that it stores with the image.
 import sys
 import time
 

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Bytes that a disk's double looks at: the footer. */
+/** Bytes that a disk's double reads: the footer. */
 const TAIL = 512;
 
 interface Blob {
@@ -9,11 +9,11 @@ interface Blob {
   tail: Buffer;
 }
 
-/** Server for page blobs that counts the bytes of pages and keeps the last page of each blob. */
+/** Server for page blobs that counts page bytes, and keeps the last page of each blob. */
 export class PageSink {
   readonly account: string = 'sink';
   readonly key: string = Buffer.from('key').toString('base64');
-  /** Bytes of pages so far. */
+  /** Page bytes received so far. */
   received = 0;
   readonly #blobs = new Map<string, Blob>();
   readonly #server = createServer((request, response) => {

@@ -1,6 +1,6 @@
-# Stands in for Glance where the network and the cloud shall cost as little as can be: it takes images and keeps
-# nothing. Bytes of a file are not even copied out of the kernel (MSG_TRUNC, see tcp(7)). Answers each line of its
-# input with its address, and ends with its input.
+# Stands in for Glance where network and cloud must cost as little as possible: it receives images and stores nothing.
+# It does not even copy the bytes of a file out of the kernel (MSG_TRUNC, see tcp(7)). It prints its address for each
+# line of input, and exits at the end of its input.
 import json
 import re
 import socket
@@ -20,7 +20,7 @@ VERSIONS = {
 
 
 def response_to(request_line):
-    """The status, and what goes out as JSON."""
+    """Returns the status and the value to send as JSON."""
     if re.match(r"PUT /v2/images/[^/]+/file ", request_line):
         return "204 No Content", None
     if request_line.startswith("POST /v2/images "):

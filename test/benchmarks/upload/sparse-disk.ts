@@ -9,23 +9,23 @@ import type { BenchmarkContext } from '../benchmark.ts';
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
 
-/** Bytes of the disk, and of its random data: 64 pieces, which begin in the middle of a block. */
+/** Size of the disk and of its random data in bytes: 64 extents, which begin in the middle of a block. */
 export const DISK_GIB = 8;
 const DISK = DISK_GIB * GIB;
 const DATA = GIB;
 const PIECES = 64;
 const OFFSET = 20 * 1024;
 
-/** Bytes of zeros that the file stores, as the installation of a system leaves them: no hole, but nothing to send. */
+/** Zero bytes that the file stores, as an installation leaves them: they are not a hole, but need not be sent. */
 const STORED_ZEROS = 256 * MIB;
 
-/** Fraction of the blocks with data that the second build changes. */
+/** Fraction of the data blocks that the second build changes. */
 const CHANGED = 0.05;
 
-/** Disk space for both builds. */
+/** Disk space in GiB for both builds. */
 const NEEDED = 4 * GIB;
 
-/** A block of a disk that is not zero. */
+/** Block of a disk that is not zero. */
 export interface BlockSummary {
   readonly index: number;
 }
@@ -34,16 +34,16 @@ export interface BlockSummary {
 export interface SparseDisks {
   readonly first: string;
   readonly second: string;
-  /** Blocks with data in the first build. */
+  /** Data blocks in the first build. */
   readonly blocks: readonly BlockSummary[];
   /** Number of blocks that differ in the second build. */
   readonly changed: number;
 }
 
-/** The size of the disks and of their data, as text. */
+/** Sizes of the disks and of their data, as text. */
 export const DISK_LENGTH: string = `${DISK / GIB} GiB with ${DATA / GIB} GiB of data`;
 
-/** Makes two builds, which are removed after the benchmark. They are in the page cache. */
+/** Creates two builds in the page cache, which are removed after the benchmark. */
 export async function sparseDisks(
   { signal, after, progress }: BenchmarkContext,
   blockSize: number,
@@ -51,7 +51,9 @@ export async function sparseDisks(
   const { bavail, bsize } = await statfs(tmpdir());
   if (bavail * bsize < NEEDED) {
     const needed = NEEDED / GIB;
-    throw new Error(`images need ${needed} GiB in ${tmpdir()}; make room, or let TMPDIR name another place`);
+    throw new Error(
+      `images need ${needed} GiB in ${tmpdir()}; free disk space, or set TMPDIR to another directory`,
+    );
   }
   progress(`making two images of ${DISK_LENGTH}`);
   const directory = await mkdtemp(join(tmpdir(), 'bench-upload-'));
@@ -85,7 +87,7 @@ export async function sparseDisks(
   return { first, second, blocks, changed: changed.length };
 }
 
-/** The blocks with data. */
+/** Returns the blocks with data. */
 function blocksWithData(blockSize: number, pieceSize: number): BlockSummary[] {
   const blocks: BlockSummary[] = [];
   for (let piece = 0; piece < PIECES; piece += 1) {

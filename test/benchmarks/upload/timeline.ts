@@ -12,7 +12,7 @@ import { spawnCompiled, stop } from '../daemon.ts';
 import { distributionOf } from '../distribution.ts';
 import { IMAGE_LENGTH, largeImage } from './large-image.ts';
 
-/** The providers, by the format that each takes. The file of the raw image is twice as long as the others. */
+/** Providers by the format that each takes. The raw file is twice as long as the others. */
 const PROVIDERS = [
   { format: 'raw', bytesPerSecond: 100e6, options: undefined },
   { format: 'qcow2', bytesPerSecond: 50e6, options: ['-O', 'qcow2'] },
@@ -21,7 +21,7 @@ const PROVIDERS = [
 
 const ROUNDS = 3;
 
-/** Seconds of one round, by what they measure. */
+/** Seconds of one round, by measurement. */
 type Round = ReadonlyMap<string, number>;
 
 const MADE = 'Timeline: the command has made the raw image';
@@ -31,7 +31,7 @@ const DIGESTS = 'The digests of the raw image alone';
 const CHAIN =
   'The longest chain: the command, `qemu-img convert` alone, the digests of both files alone, and the transfer at `bandwidth-limit`';
 
-/** Measures one build of a raw image that three providers want in three formats, from its job to the last upload. */
+/** Measures a raw image that three providers want in three formats, from the build job to the last upload. */
 export const timeline: Benchmark = { name: 'timeline', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {
@@ -99,14 +99,14 @@ async function measure({ context, site, daemon, client }: Site, imageId: string)
   return round;
 }
 
-/** Seconds that the digests of a file take, without anything else at the same time. */
+/** Returns the seconds that the digests of a file take alone. */
 async function digestsAlone(path: string, signal: AbortSignal): Promise<number> {
   const begin = performance.now();
   await checksumsOf(path, { signal });
   return (performance.now() - begin) / 1000;
 }
 
-/** Seconds of the slowest conversion with its digests and its transfer, without anything else at the same time. */
+/** Returns the seconds of the slowest conversion with its digests and its transfer, alone. */
 async function longestAlone(image: string, signal: AbortSignal): Promise<number> {
   let longest = 0;
   for (const { format, bytesPerSecond, options } of PROVIDERS) {
@@ -155,7 +155,7 @@ async function startDaemon(
     'bandwidth-limit': bytesPerSecond,
     images: [{ name: 'bench', diskimage: 'bench' }],
   }));
-  // The log also has the command, with quotes inside the word.
+  // The log also contains the command, with quotes inside the word.
   const script = 'cp --sparse=always "$1" "$2" && echo ": ma""de $2"';
   const command = ['sh', '-c', script, 'sh', source, '{output.raw}'];
   const config = join(site, 'nodepool.yaml');

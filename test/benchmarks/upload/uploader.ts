@@ -1,6 +1,6 @@
 /**
- * Uploads a file to a server repeatedly: reads lines of `PATH` (or `PATH known`, for a file with known checksums) and
- * responds to each with the seconds that it took and the peak memory of this process in bytes.
+ * Uploads a file to a server repeatedly. Reads lines of `PATH` (or `PATH known`, for a file with known checksums), and
+ * responds to each with the duration in seconds and the peak memory of this process in bytes.
  */
 import { once } from 'node:events';
 import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';

@@ -7,14 +7,14 @@ import { megabytes } from '../peak-memory.ts';
 import { Program } from '../program.ts';
 import { IMAGE_LENGTH, largeImage } from './large-image.ts';
 
-/** The digests that an upload needs, each by a program that computes only that one, with the library of Node.js. */
+/** Digests that an upload needs, each computed by a program that computes only this one, with Node's crypto library. */
 const DIGESTS = ['md5', 'sha256'].map((digest) => ({ digest, name: `\`openssl dgst -${digest}\`` }));
 const OURS = '@nodepool-builder/image-builder, md5 and sha256';
 const THEIRS = 'openstacksdk, md5 and sha256';
 
 const ROUNDS = 7;
 
-/** Bytes of memory. */
+/** Memory limit in bytes. */
 const MEMORY_BAR = 150e6;
 
 const SECONDS: Unit = { name: 's', digits: 2 };

@@ -18,13 +18,13 @@ const FOLLOWERS = 10;
 /** Builds of each kind, in turns. */
 const RUNS = 3;
 
-/** How much longer a followed build may take. */
+/** Maximum increase of a build's duration because of followers, as a fraction. */
 const BAR = 0.03;
 
-/** Seconds in which a build writes its log, many times as fast as diskimage-builder does. */
+/** Seconds in which a build writes its log, which is many times the rate of diskimage-builder. */
 const BUILD = 20;
 
-/** Writes the log in steps. Its argument is the image to make. */
+/** Writes the log in steps. The argument is the image to create. */
 const SCRIPT = `
 const { setTimeout: delay } = await import('node:timers/promises');
 const text = 'dib-run-parts Running /tmp/in_target.d/install.d/10-install: Setting up package ';
@@ -40,7 +40,7 @@ const { writeFileSync, truncateSync } = await import('node:fs');
 writeFileSync(process.argv[1], '');
 truncateSync(process.argv[1], 4096);`;
 
-/** Reads the events of a log to their end, several times at once. Its arguments are the URL and the number. */
+/** Reads the events of a log to their end, several times in parallel. The arguments are the URL and the number. */
 const FOLLOWER = `
 const [, url, count] = process.argv;
 await Promise.all(Array.from({ length: Number(count) }, async () => {
@@ -52,15 +52,15 @@ await Promise.all(Array.from({ length: Number(count) }, async () => {
   }
 }));`;
 
-/** Measures what ten followers of a log cost the builder, and the process with the page. */
+/** Measures the load from ten followers of a log on the builder and on the web process. */
 export const logFollowers: Benchmark = { name: 'log-followers', run };
 
 interface Run {
-  /** Of the build's job. */
+  /** Duration of the build job. */
   readonly seconds: number;
   /** Processor time of the builder, in seconds. */
   readonly cpu: number;
-  /** Largest resident memory of the process with the page so far, in bytes. */
+  /** Maximum resident memory of the web process so far, in bytes. */
   readonly memory: number;
 }
 
@@ -138,9 +138,9 @@ async function startSite(
     string,
   ];
   await writeFile(config, JSON.stringify(settings));
-  await writeFile(empty, JSON.stringify({ ...settings, diskimages: [] })); // only the benchmark has images built
+  await writeFile(empty, JSON.stringify({ ...settings, diskimages: [] })); // so that only the benchmark starts builds
   const start = (...args: readonly string[]): BuilderProcess => {
-    // The lines of the build would go to this process, too.
+    // Otherwise this process would also receive the build's log lines.
     const daemon = spawnDaemon([process.execPath, [NODEPOOL_BUILDER, ...args, '--log-level=warn']]);
     after(() => (daemon.child.exitCode === null ? daemon.end('SIGTERM') : Promise.resolve()));
     return daemon;

@@ -5,10 +5,10 @@ import { type Measurement, unlessAborted } from '../benchmark.ts';
 
 const SCRAPES = 5;
 
-/** Milliseconds between two scrapes, so that each reads the state of the site again. */
+/** Milliseconds between two scrapes, so that each reads the site's state again. */
 const PAUSE = 2500;
 
-/** Milliseconds. Prometheus waits for ten seconds by default. */
+/** Maximum duration in milliseconds. Prometheus times out after ten seconds by default. */
 const BAR = 1000;
 
 /** A running daemon with the records of many images. */
@@ -18,7 +18,7 @@ interface Target {
   readonly signal: AbortSignal;
 }
 
-/** Measures scrapes of a daemon: their time, their size, and the memory that they take for good. */
+/** Measures scrapes of a daemon: duration, size, and the memory that stays in use. */
 export async function measureScrapes({ url, pid, signal }: Target): Promise<Measurement[]> {
   const times: number[] = [];
   let bytes = 0;
@@ -27,7 +27,7 @@ export async function measureScrapes({ url, pid, signal }: Target): Promise<Meas
     const started = performance.now();
     const response = await unlessAborted(fetch(`${url}/metrics`), signal);
     bytes = (await response.arrayBuffer()).byteLength;
-    // The first one also waits for the start of the manager.
+    // The first scrape also waits for the start of the manager.
     if (scrape === 0) before = await residentBytes(pid);
     else times.push(performance.now() - started);
     await delay(PAUSE, undefined, { signal });
@@ -52,7 +52,7 @@ async function residentBytes(pid: number): Promise<number> {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
 }
 
-/** Measures the metrics of events, after each image was built and uploaded to each provider here. */
+/** Measures the metrics of events after each image was built and uploaded to each provider by this process. */
 export async function measureEvents(
   diskimages: readonly string[],
   providers: readonly string[],

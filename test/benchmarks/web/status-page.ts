@@ -15,16 +15,16 @@ const DISKIMAGES = 1000;
 const BUILDS_OF_EACH = 2;
 const PROVIDERS = ['east', 'north', 'west'];
 
-/** Number of times the page is loaded, and of requests that change it. */
+/** Number of page loads, and of requests that change the page. */
 const RUNS = 5;
 
-/** Milliseconds. */
+/** Maximum duration in milliseconds. */
 const PAINT_BAR = 1000;
 const UPDATE_BAR = 250;
 
 const NAMES = Array.from({ length: DISKIMAGES }, (_, index) => `image-${index}`);
 
-/** Measures the status page of a thousand disk images in Chromium. */
+/** Measures the status page of a site with a thousand disk images in Chromium. */
 export const statusPage: Benchmark = { name: 'status-page', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {
@@ -109,18 +109,18 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   ];
 }
 
-/** An expression for the number of measures. */
+/** Expression for the number of performance measures. */
 function countOf(name: string): string {
   return `performance.getEntriesByName('${name}').length`;
 }
 
-/** Milliseconds of all updates so far. */
+/** Returns the durations of all updates so far, in milliseconds. */
 async function updatesOf(page: Page, name = 'update'): Promise<readonly number[]> {
   const durations = `performance.getEntriesByName('${name}').map(({ duration }) => duration)`;
   return (await page.evaluate(durations)) as number[];
 }
 
-/** Writes the configuration; while everything is paused, only requests are served. */
+/** Writes the configuration. Everything is paused, so that only requests are served. */
 async function writeSite(
   directory: string,
   { port, pause }: { readonly port: number; readonly pause: boolean },

@@ -14,7 +14,7 @@ import { EBS_OPERATIONS, SNAPSHOT_OPERATIONS } from './snapshots.ts';
 
 type Operation = (region: Region, input: never) => object | Promise<object>;
 
-/** The operations of EC2 that the double knows, by name. */
+/** Operations of EC2 in the double, by name. */
 const EC2_OPERATIONS: Readonly<Record<string, Operation>> = {
   ...GENERAL_OPERATIONS,
   ...IMAGE_OPERATIONS,
@@ -27,14 +27,14 @@ const EC2_OPERATIONS: Readonly<Record<string, Operation>> = {
 export interface AwsRequest {
   readonly operation: string;
   readonly region: string;
-  /** Id of the key that signed it. */
+  /** Id of the key that signed the request. */
   readonly accessKeyId: string;
   readonly input: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Responds to a request in place of the double. Undefined: the double responds. `lost`: the double carries the request
- * out, but the response does not arrive.
+ * Overrides the double's response to a request. Undefined: the double responds. `lost`: the double carries out the
+ * request, but its response does not arrive.
  */
 export type AwsFault = (request: AwsRequest) => AwsError | 'lost' | undefined;
 
@@ -50,8 +50,8 @@ const DEFAULTS: AwsDoubleOptions = {
 };
 
 /**
- * A server that behaves like EC2 and EBS direct. It refuses each request that does not fit AWS's model, which it takes
- * from the SDK, and keeps state as AWS does. Clients reach it with `endpoint`, and any credentials.
+ * A server that behaves like EC2 and EBS direct. It rejects requests that do not match AWS's model in the SDK, and
+ * keeps state as AWS does. Clients reach it with `endpoint` and any credentials.
  */
 export class AwsDouble extends LoopbackServer {
   /** The requests, in the order of their arrival. */
@@ -154,7 +154,7 @@ async function respondEc2({ body }: Request, run: Run): Promise<Reply> {
   }
 }
 
-/** The part of STS that tells whose credentials a request has. */
+/** The part of STS that reports whose credentials a request has. */
 async function respondSts({ body }: Request, run: Run): Promise<Reply> {
   const type = 'text/xml';
   const name = 'GetCallerIdentity';
@@ -182,7 +182,7 @@ async function respondSts({ body }: Request, run: Run): Promise<Reply> {
   }
 }
 
-/** Method, path and status of each operation of EBS direct, from the model. */
+/** Method, path and status of each EBS direct operation, from the model. */
 const EBS_ROUTES = Object.entries<Operation>(EBS_OPERATIONS).map(([name, operation]) => {
   const schema = (ebs as unknown as Record<string, StaticOperationSchema>)[
     `${name}$`
@@ -228,7 +228,7 @@ async function respondEbs({ method, url, headers, body }: Request, run: Run): Pr
   }
 }
 
-/** Members of the output travel in headers, as the body, or in JSON. */
+/** Sends members of the output as headers, as the body, or in JSON. */
 function writeEbs(schema: NormalizedSchema, output: Record<string, unknown>, status: number): Reply {
   const json: Record<string, unknown> = {};
   const headers: Record<string, string> = {};

@@ -11,28 +11,28 @@ import type {
 import type { Disk, Machine } from '../line-machine.ts';
 import { AwsError } from './model.ts';
 
-/** A thing of the cloud that has tags. */
+/** A resource that has tags. */
 export interface Resource {
   readonly id: string;
   readonly createdAt: Date;
   tags: Tag[];
-  /** Lists in which it does not appear yet. */
+  /** Number of lists that do not show it yet. */
   hiddenLists: number;
 }
 
-/** An AMI of the double. */
+/** An AMI in the double. */
 export interface ImageState extends Resource {
   readonly name: string;
   readonly description?: string | undefined;
   readonly architecture: string;
-  /** Of Windows. */
+  /** Present if the image is Windows. */
   readonly platform?: 'Windows' | undefined;
   registration: Partial<RegisterImageRequest>;
   readonly snapshots: readonly string[];
   readonly owner: string;
   isPublic: boolean;
   state: 'pending' | 'available' | 'failed';
-  /** Descriptions in which it stays pending. */
+  /** Number of descriptions that show it as pending. */
   pendingLists: number;
   deprecatedAt?: Date;
   readonly sharedWith: Set<string>;
@@ -51,57 +51,57 @@ export interface ImportState extends Resource {
   imageId?: string;
 }
 
-/** A snapshot of the double. */
+/** A snapshot in the double. */
 export interface SnapshotState extends Resource {
-  /** GiB. */
+  /** Size in GiB. */
   readonly volumeSize: number;
   readonly description?: string | undefined;
   readonly parent?: string | undefined;
   readonly clientToken?: string | undefined;
   state: 'pending' | 'completed' | 'error';
   stateMessage?: string;
-  /** Descriptions in which it stays pending once it is complete. */
+  /** Number of descriptions that show it as pending once it is complete. */
   pendingLists: number;
   /** Whether its blocks are complete. */
   isComplete: boolean;
-  /** SHA-256 of each block of the parent at the start, in base64. */
+  /** SHA-256 of each block of the parent when the snapshot was started, in base64. */
   readonly inherited?: ReadonlyMap<number, string>;
   /** SHA-256 of each block that was put, in base64. */
   readonly blocks: Map<number, string>;
-  /** The blocks of a captured snapshot. The double keeps no others. */
+  /** Blocks of a captured snapshot. The double does not keep other blocks. */
   readonly data?: readonly Buffer[];
   readonly sharedWith: Set<string>;
 }
 
-/** A key pair of the double. */
+/** A key pair in the double. */
 export interface KeyPairState extends Resource {
   readonly name: string;
   readonly publicKey: string;
 }
 
-/** An instance type of the double. */
+/** An instance type in the double. */
 export interface DoubleInstanceType {
   readonly name: string;
   readonly architecture: string;
-  /** MiB. */
+  /** Memory in MiB. */
   readonly memory: number;
   readonly cpus: number;
   readonly gpus?: number;
   readonly isBareMetal?: boolean;
 }
 
-/** An instance of the double. */
+/** An instance in the double. */
 export interface InstanceState extends Resource {
-  /** The request that launched it. */
+  /** Request that launched it. */
   readonly request: RunInstancesRequest;
-  /** Its own address of loopback. */
+  /** Own loopback address. */
   readonly address: string;
   state: InstanceStateName;
   stateReason?: { readonly Code: string; readonly Message: string };
   machine?: Machine;
-  /** Of an instance that is off. */
+  /** Disk of an instance that is off. */
   disk?: Disk;
-  /** Administrator's password, if it runs Windows. */
+  /** Administrator's password if the instance runs Windows. */
   readonly password: string | undefined;
 }
 
@@ -113,9 +113,9 @@ export class Resources<R extends Resource> {
   readonly #lag: number;
 
   /**
-   * @param prefix of ids: `ami`
+   * @param prefix prefix of ids: `ami`
    * @param unknown error code for an id that does not exist: `InvalidAMIID.NotFound`
-   * @param lag lists in which a new resource does not appear
+   * @param lag number of lists that do not show a new resource
    */
   constructor(prefix: string, unknown: string, lag: number) {
     this.#prefix = prefix;
@@ -150,7 +150,7 @@ export class Resources<R extends Resource> {
     this.#byId.delete(id);
   }
 
-  /** All that a list shows by now. */
+  /** Returns the resources that a list shows by now. */
   list(): R[] {
     return this.all().filter((resource) => resource.hiddenLists-- <= 0);
   }
@@ -160,7 +160,7 @@ export class Resources<R extends Resource> {
   }
 }
 
-/** Whether a resource passes the filters of a `Describe…` request. Values may have the wildcards `*` and `?`. */
+/** Checks a resource against the filters of a `Describe…` request, whose values may have the wildcards `*` and `?`. */
 export function passes(
   resource: Resource,
   filters: readonly Filter[] | undefined,
@@ -185,9 +185,9 @@ function matches(text: string, pattern: string): boolean {
 }
 
 /**
- * Tags of one kind of resource in a request that creates it.
+ * Returns the tags of one kind of resource in a request that creates it.
  *
- * @throws AwsError for another kind than `accepted`
+ * @throws AwsError for a kind other than `accepted`
  */
 export function tagsFor(
   kind: string,

@@ -15,7 +15,7 @@ const NAME = /^[A-Za-z0-9()[\] ./\-'@_]{3,128}$/;
 
 const ARCHITECTURES: readonly string[] = ['arm64', 'i386', 'x86_64', 'x86_64_mac', 'arm64_mac'];
 
-/** The operations of EC2 on AMIs. */
+/** Operations of EC2 on AMIs. */
 export const IMAGE_OPERATIONS = {
   RegisterImage(region: Region, input: RegisterImageRequest) {
     const {
@@ -145,7 +145,7 @@ export const IMAGE_OPERATIONS = {
   },
 };
 
-/** @throws AwsError for a malformed name of an AMI, or one in use */
+/** @throws AwsError for a malformed AMI name, or one in use */
 export function checkName(region: Region, name: string): void {
   if (!NAME.test(name)) {
     const reason = `AMI names must be between 3 and 128 characters long, and may contain letters, numbers, '(', ')', '.', '-', '/' and '_'`;

@@ -9,7 +9,7 @@ import { type ImportState, passes, tagsFor } from './cloud-state.ts';
 import { AwsError } from './model.ts';
 import type { Region } from './region.ts';
 
-/** The operations of EC2 that import images from S3. */
+/** Operations of EC2 that import images from S3. */
 export const IMPORT_OPERATIONS = {
   ImportSnapshot(region: Region, input: ImportSnapshotRequest) {
     const { UserBucket: bucket = {}, Format: format = '' } = input.DiskContainer ?? {};
@@ -66,7 +66,7 @@ export const IMPORT_OPERATIONS = {
   },
 };
 
-/** A page of tasks. Tasks are filtered by their state alone. */
+/** Returns a page of tasks. Tasks can be filtered only by state. */
 function tasksOf(
   region: Region,
   listed: readonly ImportState[],

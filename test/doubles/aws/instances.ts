@@ -44,12 +44,12 @@ export const INSTANCE_TYPES: readonly DoubleInstanceType[] = [
   { name: 't4g.small', architecture: 'arm64', memory: 2048, cpus: 2 },
 ];
 
-/** A screenshot: the magic number of a JPEG, and nothing else. */
+/** A screenshot that consists of a JPEG's magic number only. */
 const SCREENSHOT = Buffer.from('ffd8ffe000104a464946', 'hex');
 
 const MANY_TAGS = 50;
 
-/** The operations of EC2 on key pairs and instances. */
+/** Operations of EC2 on key pairs and instances. */
 export const INSTANCE_OPERATIONS = {
   ImportKeyPair(region: Region, input: ImportKeyPairRequest) {
     const { KeyName: name = '', PublicKeyMaterial: material } = input;
@@ -178,7 +178,7 @@ export const INSTANCE_OPERATIONS = {
     const { password, request, state } = region.instances.get(id);
     const pair = region.keyPairs.all().find(({ name }) => name === request.KeyName);
     const key = pair === undefined ? undefined : rsaKey(pair.publicKey);
-    // Windows writes it once it has booted.
+    // Windows writes it after booting.
     const isThere = password !== undefined && key !== undefined && state === 'running';
     const data = isThere
       ? publicEncrypt({ key, padding: constants.RSA_PKCS1_PADDING }, Buffer.from(password))
@@ -223,7 +223,7 @@ export const INSTANCE_OPERATIONS = {
   },
 };
 
-/** The blocks of a disk: its files as JSON. */
+/** Returns the blocks of a disk, which contain its files as JSON. */
 function diskBlocks(disk: Disk): Buffer[] {
   const text = Buffer.from(JSON.stringify(disk));
   const bytes = Buffer.alloc(Math.ceil(text.length / BLOCK_SIZE) * BLOCK_SIZE);
@@ -233,7 +233,7 @@ function diskBlocks(disk: Disk): Buffer[] {
   );
 }
 
-/** The files on a disk. One whose blocks were put has none. */
+/** Returns the files on a disk, which has none if its blocks were uploaded. */
 function readDisk(snapshot: SnapshotState | undefined): Disk {
   const text = Buffer.concat(snapshot?.data ?? []).toString();
   return text === '' ? {} : (JSON.parse(text.slice(0, text.lastIndexOf('}') + 1)) as Disk);
@@ -243,7 +243,7 @@ function sha256(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('base64');
 }
 
-/** Puts an instance into the cloud, whose machine boots by and by. */
+/** Adds an instance to the region. Its machine boots in the background. */
 function launch(region: Region, input: RunInstancesRequest): InstanceState {
   const image = region.images.get(input.ImageId);
   if (image.state !== 'available') {
@@ -258,7 +258,7 @@ function launch(region: Region, input: RunInstancesRequest): InstanceState {
     throw new AwsError('InvalidParameterValue', reason);
   }
   const pair = region.keyPairs.all().find(({ name }) => name === input.KeyName);
-  const isKnown = pair !== undefined && pair.hiddenLists-- <= 0; // not at once everywhere
+  const isKnown = pair !== undefined && pair.hiddenLists-- <= 0; // eventually consistent
   if (input.KeyName !== undefined && !isKnown) {
     throw new AwsError('InvalidKeyPair.NotFound', `The key pair '${input.KeyName}' does not exist`);
   }
@@ -311,7 +311,7 @@ async function powerOff(instance: InstanceState): Promise<void> {
   if (instance.state === 'stopping') instance.state = 'stopped';
 }
 
-/** Terminates an instance. Lists have it for an hour more, as terminated. */
+/** Terminates an instance, which lists show as terminated for another hour. */
 export async function terminate(instance: InstanceState): Promise<void> {
   const { state } = instance;
   if (state === 'terminated' || state === 'shutting-down') return;
@@ -320,7 +320,7 @@ export async function terminate(instance: InstanceState): Promise<void> {
   instance.state = 'terminated';
 }
 
-/** An instance that a request names soon after its launch is not known yet. */
+/** Returns an instance; right after its launch, requests do not find it yet. */
 function visible(region: Region, id: string): InstanceState {
   const instance = region.instances.get(id);
   if (instance.hiddenLists-- <= 0) return instance;
@@ -368,7 +368,7 @@ function describe(instance: InstanceState): Instance {
   };
 }
 
-/** The key in a line of `authorized_keys`, as a key of Node. Undefined for another type than RSA. */
+/** Parses the key in a line of `authorized_keys`. Undefined for types other than RSA. */
 function rsaKey(line: string): KeyObject | undefined {
   const [type, data = ''] = line.split(' ');
   if (type !== 'ssh-rsa') return undefined;

@@ -1,7 +1,7 @@
 import type { NormalizedSchema } from '@smithy/core/schema';
 import type { StaticOperationSchema } from '@smithy/types';
 
-/** A refusal as AWS reports it. */
+/** An error as AWS reports it. */
 export class AwsError extends Error {
   readonly code: string;
   readonly status: number;
@@ -13,12 +13,12 @@ export class AwsError extends Error {
   }
 }
 
-/** The name of an operation's schema: `RegisterImage`. */
+/** Name of an operation's schema: `RegisterImage`. */
 export function operationName(operation: StaticOperationSchema): string {
   return operation[2];
 }
 
-/** Number of required members, which are the first ones of a structure. */
+/** Number of required members, which a structure lists first. */
 function requiredMembers(schema: NormalizedSchema): number {
   const structure: readonly unknown[] = schema.getSchema() as never;
   return typeof structure[6] === 'number' ? structure[6] : 0;
@@ -33,7 +33,7 @@ interface QueryNode {
 /**
  * Reads the input of an operation from the form of EC2's query protocol.
  *
- * @throws AwsError for a parameter that the model does not have, a missing one, or one of a wrong type
+ * @throws AwsError for a parameter that the model does not contain, a missing one, or one of the wrong type
  */
 export function readQuery(schema: NormalizedSchema, form: URLSearchParams): Record<string, unknown> {
   const root: QueryNode = { children: new Map() };
@@ -97,7 +97,7 @@ function checkRequired(schema: NormalizedSchema, value: Record<string, unknown>,
   }
 }
 
-/** @throws AwsError for another type */
+/** @throws AwsError for values of another type */
 function readScalar(schema: NormalizedSchema, text: string, path: string): unknown {
   const wrong = (): AwsError => new AwsError('InvalidParameterValue', `Invalid value '${text}' for ${path}`);
   if (schema.isBooleanSchema()) {
@@ -117,7 +117,7 @@ function readScalar(schema: NormalizedSchema, text: string, path: string): unkno
   return text;
 }
 
-/** Checks a JSON body against a structure; members that travel elsewhere are in `others`. */
+/** Checks a JSON body against a structure. `others` lists members that are sent elsewhere. */
 export function readJson(
   schema: NormalizedSchema,
   body: unknown,
@@ -145,7 +145,7 @@ export function readJson(
 /**
  * Writes the output of an operation as EC2 does.
  *
- * @throws TypeError for a member that the model does not have
+ * @throws TypeError for a member that the model does not contain
  */
 export function writeXml(schema: NormalizedSchema, value: unknown): string {
   if (value === undefined || value === null) return '';

@@ -12,27 +12,27 @@ import {
 } from './cloud-state.ts';
 import { AwsError } from './model.ts';
 
-/** How the double behaves. */
+/** Behaviour of the double. */
 export interface AwsDoubleOptions {
   /** Account of the credentials. */
   readonly account: string;
-  /** Lists in which something new does not appear yet. */
+  /** Number of lists that do not show a new resource yet. */
   readonly lag: number;
-  /** Descriptions in which something stays pending. */
+  /** Number of descriptions that show a resource as pending. */
   readonly pendingLists: number;
-  /** Import tasks that may be active at a time. */
+  /** Max concurrent import tasks. */
   readonly importTasks: number;
-  /** Entries of a page of a list that asks for no number. */
+  /** Default page size of lists. */
   readonly pageSize: number;
-  /** GiB of the disk in an object of S3; undefined without such an object. Default: every object has 1 GiB. */
+  /** Size in GiB of the disk in an S3 object; undefined if it does not exist. Default: each object has 1 GiB. */
   readonly objectSize: (bucket: string, key: string) => number | undefined | Promise<number | undefined>;
-  /** Types of instances. */
+  /** Instance types. */
   readonly instanceTypes: readonly DoubleInstanceType[];
-  /** Starts the system of an instance. Default: a machine that knows few words. */
+  /** Starts the system of an instance. Default: a machine with few commands. */
   readonly boot: BootMachine;
 }
 
-/** A region of the double. */
+/** A region in the double. */
 export class Region {
   readonly name: string;
   readonly options: AwsDoubleOptions;
@@ -42,11 +42,11 @@ export class Region {
   readonly imageImports: Resources<ImportState>;
   readonly instances: Resources<InstanceState>;
   readonly keyPairs: Resources<KeyPairState>;
-  /** Why each new instance fails. Default: it does not. */
+  /** Error of each new instance. Default: none. */
   launchError: string | undefined;
-  /** Port of the machines. */
+  /** SSH port of the machines. */
   readonly port: () => number;
-  /** Bytes of blocks that were put. */
+  /** Bytes of uploaded blocks. */
   receivedBytes = 0;
   readonly #others: (name: string) => Region;
 
@@ -68,7 +68,7 @@ export class Region {
     return this.#others(name);
   }
 
-  /** One page of a list. */
+  /** Returns one page of a list. */
   page<T>(
     items: readonly T[],
     most = this.options.pageSize,
@@ -79,7 +79,7 @@ export class Region {
     return { page: items.slice(first, end), next: end < items.length ? String(end) : undefined };
   }
 
-  /** Something that tags can be set on. */
+  /** A resource that accepts tags. */
   resource(id: string): Resource {
     const found =
       this.snapshots.find(id) ??
@@ -93,7 +93,7 @@ export class Region {
     throw new AwsError(kind, `The ID '${id}' does not exist`);
   }
 
-  /** Lets an import go on: after some descriptions it has ended. */
+  /** Advances an import, which ends after some descriptions. */
   async proceed(task: ImportState): Promise<void> {
     if (task.status !== 'active' || task.pendingLists-- > 0) return;
     const { S3Bucket: bucket = '', S3Key: key = '' } = task.bucket;
@@ -135,7 +135,7 @@ export class Region {
   }
 }
 
-/** The operations of EC2 on tags and regions. */
+/** Operations of EC2 on tags and regions. */
 export const GENERAL_OPERATIONS = {
   CreateTags(region: Region, { Resources: ids = [], Tags: tags = [] }: CreateTagsRequest) {
     for (const resource of ids.map((id) => region.resource(id))) {

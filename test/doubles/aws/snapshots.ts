@@ -16,15 +16,15 @@ import { passes, type SnapshotState } from './cloud-state.ts';
 import { AwsError } from './model.ts';
 import type { Region } from './region.ts';
 
-/** Bytes of a block of EBS. */
+/** Size of an EBS block in bytes. */
 export const BLOCK_SIZE = 524_288;
 
-/** Digests of all blocks of a snapshot, in base64, by index. */
+/** Returns the digests of all blocks of a snapshot, in base64, by index. */
 export function allBlocks({ inherited, blocks }: SnapshotState): Map<number, string> {
   return new Map([...(inherited ?? []), ...blocks]);
 }
 
-/** EBS direct, by the names of its operations. */
+/** Operations of EBS direct, by name. */
 export const EBS_OPERATIONS = {
   StartSnapshot(region: Region, input: StartSnapshotRequest) {
     const { VolumeSize: volumeSize = 0, ClientToken: clientToken, ParentSnapshotId: parent } = input;
@@ -127,7 +127,7 @@ export const EBS_OPERATIONS = {
   },
 };
 
-/** The operations of EC2 on snapshots. */
+/** Operations of EC2 on snapshots. */
 export const SNAPSHOT_OPERATIONS = {
   DescribeSnapshots(region: Region, input: DescribeSnapshotsRequest) {
     const { SnapshotIds: ids, OwnerIds: owners } = input;
@@ -163,7 +163,7 @@ export const SNAPSHOT_OPERATIONS = {
   },
 };
 
-/** A completed snapshot becomes visible as such after some lists. */
+/** Advances a completed snapshot, which lists show as such after some calls. */
 function describe(region: Region, snapshot: SnapshotState): Snapshot {
   if (snapshot.state === 'pending' && snapshot.isComplete && snapshot.pendingLists-- <= 0) {
     snapshot.state = 'completed';

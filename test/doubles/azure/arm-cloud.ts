@@ -4,27 +4,27 @@ import type { DiskStore } from './disk-store.ts';
 
 export interface ArmDoubleOptions {
   readonly subscription: string;
-  /** Resource groups that exist. */
+  /** Existing resource groups. */
   readonly resourceGroups: readonly string[];
-  /** Regions that exist, in the short form. */
+  /** Existing regions, in the short form. */
   readonly locations: readonly string[];
-  /** Lists in which a new resource does not appear. */
+  /** Number of lists that do not show a new resource. */
   readonly lag: number;
-  /** Questions for an operation until it is over. */
+  /** Number of polls until an operation has ended. */
   readonly polls: number;
-  /** Resources in a page of a list. */
+  /** Resources per page of a list. */
   readonly pageSize: number;
-  /** Seconds for which a token is valid. */
+  /** Lifetime of a token in seconds. */
   readonly tokenLifetime: number;
-  /** Most disks in a region. */
+  /** Max disks in a region. */
   readonly diskQuota: number;
   /** Actions that the token's role permits: `Microsoft.Compute/disks/*`. */
   readonly actions: readonly string[];
-  /** Whether clients reach the pages through the double, so that it can inject faults there. */
+  /** Whether clients reach the pages through the double, so that it can inject faults. */
   readonly relaysPages: boolean;
 }
 
-/** A disk, image or version, with the name of the container that has its content. */
+/** A disk, image or version, with the name of the container of its content. */
 export interface StoredResource extends ArmResource {
   readonly content?: string | undefined;
 }
@@ -39,17 +39,17 @@ export interface ArmCall {
   readonly body: unknown;
 }
 
-/** What a call leads to. */
+/** Result of a call. */
 export interface ArmResponse {
   readonly status: number;
   readonly body?: unknown;
-  /** That continues after the response. */
+  /** Operation that continues after the response. */
   readonly operation?: Operation;
 }
 
 export type ArmHandler = (cloud: ArmCloud, call: ArmCall) => ArmResponse | Promise<ArmResponse>;
 
-/** The resources of one subscription. */
+/** Resources of one subscription. */
 export class ArmCloud {
   readonly options: ArmDoubleOptions;
   readonly pages: DiskStore;
@@ -65,12 +65,12 @@ export class ArmCloud {
     this.resources = new Resources(options.lag);
   }
 
-  /** The body of a request, once the model accepts it. */
+  /** Returns the body of a request if the model accepts it. */
   body(model: ModelName, { body }: ArmCall): Json {
     return this.#models.check(model, body);
   }
 
-  /** The location of a body, in the short form: `West Europe` and `westeurope` are the same. */
+  /** Returns the location of a body in the short form, in which `West Europe` and `westeurope` are the same. */
   location(body: Json): string {
     const given = typeof body.location === 'string' ? body.location : '';
     const location = given.toLowerCase().replaceAll(' ', '');
@@ -83,9 +83,9 @@ export class ArmCloud {
   }
 
   /**
-   * Stores a resource, which is `Creating` until the operation is over.
+   * Stores a resource, whose state is `Creating` until the operation ends.
    *
-   * @param finish last step, which may refuse
+   * @param finish last step, which may fail
    */
   create(resource: StoredResource, finish: () => unknown = () => {}): ArmResponse {
     const { properties } = this.resources.put(resource);
@@ -102,7 +102,7 @@ export class ArmCloud {
     return { status: 202, body: visible(resource), operation };
   }
 
-  /** Deletes a resource, and its content if nothing else has it. */
+  /** Deletes a resource, and its content if nothing else uses it. */
   delete(id: string): ArmResponse {
     const resource = this.resources.find(id);
     if (resource === undefined) return { status: 204 };
@@ -116,7 +116,7 @@ export class ArmCloud {
   }
 }
 
-/** A resource as clients see it. */
+/** Returns a resource as clients see it. */
 export function visible({ content: _, ...resource }: StoredResource): ArmResource {
   return resource;
 }

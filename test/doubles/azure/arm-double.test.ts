@@ -1,4 +1,4 @@
-// Not a unit test: it starts Azurite
+// Not a unit test: it starts Azurite.
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { ComputeManagementClient } from '@azure/arm-compute';
@@ -85,7 +85,7 @@ test('lists in the Azure double are paged, and lag', async (t) => {
   const { body } = await request('GET', 'disks');
   assert.equal((body.value as unknown[]).length, 2);
   assert.match(String(body.nextLink), /skiptoken=2/);
-  // The SDK itself sends no token to a server without TLS.
+  // The SDK itself does not send tokens to a server without TLS.
   const client = new ComputeManagementClient(credential, double.subscription, { endpoint: double.endpoint });
   await assert.rejects(
     Array.fromAsync(client.disks.listByResourceGroup('images')),

@@ -16,13 +16,13 @@ import {
 export interface ArmRequest {
   /** `PUT disks`, `POST disks/beginGetAccess`, `GET operations`, `PUT pages`. */
   readonly name: string;
-  /** Without the query, whose signature is a secret. */
+  /** Path without the query, whose signature is a secret. */
   readonly path: string;
 }
 
 /**
- * Responds to a request in place of the double. Undefined: the double responds. `lost`: the double carries the request
- * out, but the response does not arrive. `later`: the operation that it starts fails with the refusal.
+ * Overrides the double's response to a request. Undefined: the double responds. `lost`: the double carries out the
+ * request, but its response does not arrive. `later`: the operation that it starts fails with the error.
  */
 export type ArmFault = (request: ArmRequest) => ArmError | { readonly later: ArmError } | 'lost' | undefined;
 
@@ -39,7 +39,7 @@ const DEFAULTS: ArmDoubleOptions = {
   relaysPages: false,
 };
 
-/** Collections of Microsoft.Compute, with the versions of their API that the SDK has. */
+/** Collections of Microsoft.Compute, with the API versions in the SDK. */
 const COLLECTIONS: readonly {
   readonly pattern: RegExp;
   readonly name: string;
@@ -59,8 +59,8 @@ const COLLECTIONS: readonly {
 ];
 
 /**
- * A server that behaves like Azure Resource Manager for disks, images and galleries. It refuses each request that does
- * not fit the published model, which it takes from the SDK. The pages of the disks are real ones, in Azurite.
+ * A server that behaves like Azure Resource Manager for disks, images and galleries. It rejects requests that do not
+ * match the published model in the SDK. The pages of the disks are real ones, in Azurite.
  */
 export class ArmDouble extends LoopbackServer {
   /** The requests, in the order of their arrival. */
@@ -69,7 +69,7 @@ export class ArmDouble extends LoopbackServer {
   fault: ArmFault = () => undefined;
   readonly #options: ArmDoubleOptions;
   readonly #account: BlobAccount;
-  /** Valid tokens, with the times of their expiry in seconds since the epoch. */
+  /** Valid tokens, with their expiry in seconds since the epoch. */
   readonly #tokens = new Map<string, number>();
   #cloud: ArmCloud | undefined;
 
@@ -95,16 +95,16 @@ export class ArmDouble extends LoopbackServer {
   }
 
   get cloud(): ArmCloud {
-    if (this.#cloud === undefined) throw new Error('the double has not started');
+    if (this.#cloud === undefined) throw new Error('the double is not running');
     return this.#cloud;
   }
 
-  /** Variables with which the managed identity of `@azure/identity` gets its tokens here. */
+  /** Variables that make the managed identity of `@azure/identity` get its tokens here. */
   get environment(): Record<string, string> {
     return { IDENTITY_ENDPOINT: `${this.endpoint}/msi/token`, IDENTITY_HEADER: 'double' };
   }
 
-  /** A token that the double accepts. */
+  /** Creates a token that the double accepts. */
   issueToken(): { readonly token: string; readonly expiresOnTimestamp: number } {
     const token = randomUUID();
     const expiry = Math.floor(Date.now() / 1000) + this.#options.tokenLifetime;
@@ -121,13 +121,13 @@ export class ArmDouble extends LoopbackServer {
     this.cloud.resources.put({ id, name, type: 'Microsoft.Compute/galleries', location, properties });
   }
 
-  /** Content of an image, version or disk, without the footer. */
+  /** Returns the content of an image, version or disk, without the footer. */
   async content(id: string): Promise<Buffer> {
     const { content = '' } = this.cloud.resources.get(id);
     return await this.cloud.pages.read(content);
   }
 
-  /** Resources of a type, such as `Microsoft.Compute/disks`. */
+  /** Returns the resources of a type, such as `Microsoft.Compute/disks`. */
   ofType(
     type: string,
   ): readonly { readonly id: string; readonly properties: Readonly<Record<string, unknown>> }[] {
@@ -227,7 +227,7 @@ export class ArmDouble extends LoopbackServer {
     return answer;
   }
 
-  /** Records a request. @throws ArmError of the fault */
+  /** Records a request. @throws ArmError of an injected fault */
   #note(name: string, path: string): 'lost' | { readonly later: ArmError } | undefined {
     this.requests.push({ name, path });
     const fault = this.fault({ name, path });
@@ -298,7 +298,7 @@ export class ArmDouble extends LoopbackServer {
     throw new ArmError(code, reason, 401);
   }
 
-  /** Passes a request for pages on to Azurite. */
+  /** Forwards a request for pages to Azurite. */
   async #relay(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname } = new URL(request.url ?? '', this.endpoint);
     const entry = { name: `${request.method} pages`, path: pathname };

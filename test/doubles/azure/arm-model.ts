@@ -1,8 +1,8 @@
-/** A refusal as Azure Resource Manager reports it. */
+/** An error as Azure Resource Manager reports it. */
 export class ArmError extends Error {
   readonly code: string;
   readonly status: number;
-  /** Of the response. */
+  /** Further headers of the response. */
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(code: string, message: string, status = 400, headers: Readonly<Record<string, string>> = {}) {
@@ -13,18 +13,18 @@ export class ArmError extends Error {
   }
 }
 
-/** A value of JSON that is an object. */
+/** Value of a JSON object. */
 export type Json = Readonly<Record<string, unknown>>;
 
 type Translate = (value: unknown) => unknown;
 
-/** Functions of one model of the SDK: from the wire, and to it. */
+/** Functions of one SDK model, which read it from the wire and write it. */
 interface Model {
   readonly read: Translate;
   readonly write: Translate;
 }
 
-/** Files of the SDK with the models of requests, and the models of each. */
+/** SDK files with the models of requests, and the models in each. */
 const FILES = {
   computeDisk: ['disk', 'grantAccessData'],
   compute: ['image'],
@@ -34,10 +34,10 @@ const FILES = {
 /** Name of a request's model. */
 export type ModelName = (typeof FILES)[keyof typeof FILES][number];
 
-/** Members of responses, which a request may repeat. */
+/** Members of responses, which requests may repeat. */
 const READ_ONLY: ReadonlySet<string> = new Set(['id', 'name', 'type', 'systemData', 'provisioningState']);
 
-/** The published models, as the SDK has them. */
+/** The published models in the SDK. */
 export class ArmModels {
   readonly #models: ReadonlyMap<string, Model>;
 
@@ -53,7 +53,7 @@ export class ArmModels {
       const functions = (await import(url.href)) as Readonly<Record<string, Translate | undefined>>;
       for (const name of names) {
         const write = functions[`${name}Serializer`];
-        // A request without a response of the same shape has no reader: its members have the same names.
+        // A request whose model is not also used for responses has no reader: its members have the same names.
         if (write === undefined) throw new Error(`the SDK has no model ${name}`);
         models.set(name, { read: functions[`${name}Deserializer`] ?? ((value) => value), write });
       }
@@ -61,7 +61,7 @@ export class ArmModels {
     return new ArmModels(models);
   }
 
-  /** @throws ArmError for a member that the model does not have */
+  /** @throws ArmError for a member that the model does not contain */
   check(name: ModelName, body: unknown): Json {
     const model = this.#models.get(name);
     if (!isObject(body) || model === undefined) {
@@ -96,7 +96,7 @@ export function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The object at a path of names. @throws ArmError if it is absent or something else */
+/** Returns the object at a path of names. @throws ArmError if it is absent or something else */
 export function objectAt(value: Json, ...path: string[]): Json {
   let found: unknown = value;
   for (const name of path) found = isObject(found) ? found[name] : undefined;
@@ -104,7 +104,7 @@ export function objectAt(value: Json, ...path: string[]): Json {
   throw missing(path.join('.'));
 }
 
-/** The text at a member. @throws ArmError if it is absent, something else, or none of `values` */
+/** Returns the text of a member. @throws ArmError if it is absent, something else, or none of `values` */
 export function textAt(value: Json, name: string, values?: Readonly<Record<string, string>>): string {
   const text = value[name];
   if (typeof text !== 'string' || text === '') throw missing(name);
@@ -117,7 +117,7 @@ function missing(name: string): ArmError {
   return new ArmError('InvalidParameter', `Required parameter '${name}' is missing (null).`);
 }
 
-/** Most tags of a resource. */
+/** Max tags of a resource. */
 const MAX_TAGS = 50;
 
 /** Reads and checks the tags of a resource. */

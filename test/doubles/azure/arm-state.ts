@@ -1,35 +1,35 @@
 import { randomUUID } from 'node:crypto';
 import { ArmError } from './arm-model.ts';
 
-/** A resource, as it is on the wire. */
+/** A resource in wire format. */
 export interface ArmResource {
   readonly id: string;
   readonly name: string;
   readonly type: string;
   readonly location?: string;
   readonly tags?: Readonly<Record<string, string>>;
-  /** Of mutable members; `provisioningState` is among them. */
+  /** Mutable members, including `provisioningState`. */
   readonly properties: Record<string, unknown>;
   readonly sku?: unknown;
 }
 
 interface Entry<R> {
   readonly resource: R;
-  /** Lists in which it does not appear yet. */
+  /** Number of lists that do not show it yet. */
   hiddenLists: number;
-  /** Time of its creation, in milliseconds. */
+  /** Creation time in milliseconds. */
   readonly createdAt: number;
 }
 
 /** Milliseconds after which each list shows a resource. */
 const MAX_LAG = 60_000;
 
-/** Resources by id. As in Azure, ids differ by more than the case of their letters. */
+/** Resources by id. As in Azure, ids are compared without regard to case. */
 export class Resources<R extends ArmResource = ArmResource> {
   readonly #entries = new Map<string, Entry<R>>();
   readonly #lag: number;
 
-  /** @param lag lists in which a new resource does not appear, for a minute at most */
+  /** @param lag number of lists that do not show a new resource, during its first minute */
   constructor(lag: number) {
     this.#lag = lag;
   }
@@ -61,7 +61,7 @@ export class Resources<R extends ArmResource = ArmResource> {
     this.#entries.delete(id.toLowerCase());
   }
 
-  /** All that a list of the children of a path shows by now. */
+  /** Returns the children of a path that a list shows by now. */
   list(parent: string): R[] {
     const prefix = `${parent.toLowerCase()}/`;
     return [...this.#entries]
@@ -80,7 +80,7 @@ export interface Operation {
   readonly id: string;
   /** Resource that it changes. */
   readonly target: string;
-  /** Questions for it, or for the resource, until it is over. */
+  /** Remaining polls of it, or of the resource, until it ends. */
   rest: number;
   status: 'InProgress' | 'Succeeded' | 'Failed';
   error?: { readonly code: string; readonly message: string };
@@ -93,13 +93,13 @@ export class Operations {
   readonly #byId = new Map<string, Operation>();
   readonly #polls: number;
 
-  /** @param polls questions for an operation until it is over */
+  /** @param polls number of polls until an operation ends */
   constructor(polls: number) {
     this.#polls = polls;
   }
 
   /**
-   * @param finish is called at the end; its result is the final response, and an ArmError makes the operation fail
+   * @param finish called at the end; its result is the final response, and an ArmError makes the operation fail
    */
   start(target: string, finish: () => unknown): Operation {
     const operation: Operation = {
@@ -121,7 +121,7 @@ export class Operations {
     return operation;
   }
 
-  /** Time passes for the operations on a resource that somebody asks for. */
+  /** Advances the operations on a resource when a client requests it. */
   async askFor(target: string): Promise<void> {
     const wanted = target.toLowerCase();
     for (const operation of this.#byId.values()) if (operation.target === wanted) await advance(operation);
@@ -130,7 +130,7 @@ export class Operations {
 
 async function advance(operation: Operation): Promise<void> {
   if (operation.status !== 'InProgress' || operation.rest-- > 0) return;
-  operation.rest = Number.POSITIVE_INFINITY; // no second end while this one runs
+  operation.rest = Number.POSITIVE_INFINITY; // prevents a second end while this one runs
   try {
     operation.result = await operation.finish();
     operation.status = 'Succeeded';

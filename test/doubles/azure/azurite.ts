@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-/** The account that each Azurite has, with its published key. */
+/** Default account of Azurite, with its published key. */
 const ACCOUNT = 'devstoreaccount1';
 const KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
 
@@ -24,7 +24,7 @@ export class Azurite implements AsyncDisposable {
     this.#directory = directory;
   }
 
-  /** Starts one at a free port of the loopback interface. @throws Error if the package is not installed, or does not start */
+  /** Starts one on a free loopback port. @throws Error if the package is not installed, or Azurite does not start */
   static async start(): Promise<Azurite> {
     const program = createRequire(import.meta.url).resolve('azurite/dist/src/blob/main.js');
     const directory = await mkdtemp(join(tmpdir(), 'azurite-'));
@@ -39,7 +39,7 @@ export class Azurite implements AsyncDisposable {
       return new Azurite(url.replace(/\/$/, ''), azurite, directory);
     }
     await rm(directory, { recursive: true, force: true });
-    throw new Error('Azurite did not start');
+    throw new Error('Azurite does not start');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

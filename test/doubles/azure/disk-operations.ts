@@ -16,18 +16,18 @@ import {
 } from './arm-cloud.ts';
 import { ArmError, isObject, objectAt, tagsOf, textAt } from './arm-model.ts';
 
-/** Sizes that a disk accepts for an upload, in bytes: 20 MiB and 32 TiB, each with the footer. */
+/** Sizes that a disk for an upload may have, in bytes: 20 MiB and 32 TiB, each with the footer. */
 const SIZES = { least: 20_972_032, most: 35_183_298_347_520 } as const;
 
 const MEBIBYTE = 1_048_576;
 const GIBIBYTE = 1024 * MEBIBYTE;
 
-/** Names of managed disks and images. */
+/** Valid names of managed disks and images. */
 export const NAME: RegExp = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,78}[A-Za-z0-9_])?$/;
 
 export const OS_TYPES = { linux: 'Linux', windows: 'Windows' } as const;
 
-/** Requests for disks, by method; those with an action have its name after a space. */
+/** Requests for disks, by method. For requests with an action, its name follows after a space. */
 export const DISK_OPERATIONS: Readonly<Record<string, ArmHandler>> = {
   GET: async (cloud, { id }) => {
     await cloud.operations.askFor(id);
@@ -138,10 +138,10 @@ function endAccess(cloud: ArmCloud, { id }: ArmCall): ArmResponse {
 }
 
 /**
- * A disk that an image can be made of.
+ * Returns a disk that an image can be created from.
  *
  * @param id from the request
- * @throws ArmError if it does not exist, or still takes pages
+ * @throws ArmError if it does not exist, or still accepts pages
  */
 export function sourceDisk(cloud: ArmCloud, id: unknown): StoredResource {
   const disk = cloud.resources.get(typeof id === 'string' ? id : '');

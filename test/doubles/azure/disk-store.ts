@@ -6,18 +6,18 @@ import {
   StorageSharedKeyCredential,
 } from '@azure/storage-blob';
 
-/** Name of the blob of each disk, as in Azure. */
+/** Blob name of each disk, as in Azure. */
 const BLOB = 'abcd';
 
-/** Account for page blobs: Azurite, or one of Azure. */
+/** Account for page blobs, in Azurite or Azure. */
 export interface BlobAccount {
-  /** Without the account: `http://127.0.0.1:10000`. */
+  /** Origin without the account: `http://127.0.0.1:10000`. */
   readonly url: string;
   readonly account: string;
   readonly key: string;
 }
 
-/** Contents of the disks: a page blob each, in a container of its own, whose access can be revoked. */
+/** Contents of the disks. Each is a page blob in its own container, whose access can be revoked. */
 export class DiskStore {
   readonly #service: BlobServiceClient;
   /** Origin of the URLs for clients. */
@@ -28,7 +28,7 @@ export class DiskStore {
     this.#origin = origin;
   }
 
-  /** @returns the name of the container */
+  /** Creates a blob. @returns the name of its container */
   async create(size: number): Promise<string> {
     const name = `md-${randomUUID()}`;
     await this.#container(name).create();
@@ -36,7 +36,7 @@ export class DiskStore {
     return name;
   }
 
-  /** URL that gives access until {@link revoke}. */
+  /** Returns a URL that grants access until {@link revoke}. */
   async grant(name: string, permissions: 'r' | 'rw', seconds: number): Promise<string> {
     const container = this.#container(name);
     const expiresOn = new Date(Date.now() + seconds * 1000);
@@ -69,12 +69,12 @@ export class DiskStore {
     );
   }
 
-  /** The disk without its footer. */
+  /** Returns the disk without its footer. */
   async read(name: string): Promise<Buffer> {
     return await this.#blob(name).downloadToBuffer(0, (await this.#size(name)) - 512);
   }
 
-  /** Bytes that were written. */
+  /** Returns the number of bytes written. */
   async written(name: string): Promise<number> {
     let bytes = 0;
     for await (const { start, end } of this.#blob(name).listPageRanges()) bytes += end - start + 1;

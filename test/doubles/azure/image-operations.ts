@@ -55,10 +55,10 @@ function refuseOtherSource(cloud: ArmCloud, id: string, source: unknown, path: r
   throw new ArmError('PropertyChangeNotAllowed', reason, 409);
 }
 
-/** Requests for galleries, which exist before. */
+/** Requests for galleries, which an administrator creates. */
 export const GALLERY_OPERATIONS: Readonly<Record<string, ArmHandler>> = { GET: get };
 
-/** Requests for image definitions of a gallery. */
+/** Requests for image definitions in a gallery. */
 export const DEFINITION_OPERATIONS: Readonly<Record<string, ArmHandler>> = {
   GET: get,
   PUT: (cloud, call) => {
@@ -81,7 +81,7 @@ export const DEFINITION_OPERATIONS: Readonly<Record<string, ArmHandler>> = {
   },
 };
 
-/** Requests for the versions of an image definition. */
+/** Requests for versions of an image definition. */
 export const VERSION_OPERATIONS: Readonly<Record<string, ArmHandler>> = {
   GET: get,
   PUT: putVersion,

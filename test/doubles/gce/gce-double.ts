@@ -1,29 +1,29 @@
 import { CRC32C } from '@google-cloud/storage';
 import { LoopbackServer, type Outcome, type Request } from '../loopback-server.ts';
 import { GoogleError, invalid, readRequest, routesOf } from './model.ts';
-import { type OperationFailure, Operations } from './operations.ts';
+import { type OperationError, Operations } from './operations.ts';
 import { StorageDouble } from './storage-double.ts';
 import { TokenDouble } from './token-double.ts';
 
-/** An image of the double, as the API describes it. */
+/** An image in the double, as the API describes it. */
 export interface ImageState {
   readonly project: string;
   readonly resource: Record<string, unknown> & { readonly name: string };
   status: 'PENDING' | 'READY' | 'FAILED';
-  /** Descriptions in which it stays pending, or stays after its deletion. */
+  /** Number of descriptions that show it as pending, or still show it after its deletion. */
   pendingReads: number;
   isDeleted: boolean;
 }
 
-/** How the double behaves. */
+/** Behaviour of the double. */
 export interface GceDoubleOptions {
   /** Project of the credentials. */
   readonly project: string;
-  /** Descriptions in which something stays pending. */
+  /** Number of descriptions that show a resource as pending. */
   readonly pendingReads: number;
 }
 
-/** A request that the double has read. */
+/** A request that the double has received. */
 export interface GceRequest {
   /** `Images.Insert`, or `PUT /upload/storage/…` for Cloud Storage. */
   readonly operation: string;
@@ -31,8 +31,8 @@ export interface GceRequest {
 }
 
 /**
- * Responds to a request in place of the double. Undefined: the double responds. `lost`: the double carries the request
- * out, but the response does not arrive. `silent`: the connection stays open, too.
+ * Overrides the double's response to a request. Undefined: the double responds. `lost`: the double carries out the
+ * request, but its response does not arrive. `silent`: like `lost`, but the connection stays open.
  */
 export type GceFault = (request: GceRequest) => GoogleError | 'lost' | 'silent' | undefined;
 
@@ -49,19 +49,19 @@ const ROUTES = routesOf([
   'Projects.Get',
 ]);
 
-/** Names of resources of Compute Engine. */
+/** Valid names of Compute Engine resources. */
 const NAME = /^[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 
-/** Keys and values of labels. */
+/** Valid keys and values of labels. */
 const LABEL_KEY = /^[a-z][a-z0-9_-]{0,62}$/;
 const LABEL_VALUE = /^[a-z0-9_-]{0,63}$/;
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * A server that behaves like the images of Compute Engine, and like the uploads of Cloud Storage. It refuses each
- * request that does not fit Google's description, which it takes from the SDK. Clients reach it with `endpoint` and
- * `storage-endpoint`, and with credentials whose token it issues.
+ * A server that behaves like Compute Engine's images and Cloud Storage's uploads. It rejects requests that do not match
+ * Google's description in the SDK. Clients reach it with `endpoint` and `storage-endpoint`, and with credentials whose
+ * token it issues.
  */
 export class GceDouble extends LoopbackServer {
   readonly images: ImageState[] = [];
@@ -73,19 +73,19 @@ export class GceDouble extends LoopbackServer {
   readonly requests: GceRequest[] = [];
   /** Default: no faults. */
   fault: GceFault = () => undefined;
-  /** Why an import fails. Default: it succeeds. */
-  importError: ((image: ImageState) => OperationFailure | undefined) | undefined;
-  /** Permissions that the credentials lack, for the requests that ask for them. */
+  /** Error of each import. Default: none. */
+  importError: ((image: ImageState) => OperationError | undefined) | undefined;
+  /** Permissions that the credentials lack. */
   readonly missingPermissions = new Set<string>();
-  /** Most images of a project. */
+  /** Max images in a project. */
   imageQuota = 100;
-  /** Why deletions fail. Default: they succeed. */
-  deleteError: OperationFailure | undefined;
-  /** Why deprecations fail. Default: they succeed. */
-  deprecateError: OperationFailure | undefined;
+  /** Error of each deletion. Default: none. */
+  deleteError: OperationError | undefined;
+  /** Error of each deprecation. Default: none. */
+  deprecateError: OperationError | undefined;
   /** Tokens and keys of credentials. */
   readonly tokens = new TokenDouble();
-  /** Images in one response to a list, at most. */
+  /** Max images in one response to a list. */
   pageSize = 500;
   readonly #options: GceDoubleOptions;
   readonly #operations = new Operations();
@@ -101,9 +101,9 @@ export class GceDouble extends LoopbackServer {
   }
 
   /**
-   * Content of a file for `credentials-file`: workload identity federation, whose token the double issues.
+   * Returns the content of a `credentials-file` for workload identity federation, whose token the double issues.
    *
-   * @param subjectFile a file with the token of the host; it contains the secret
+   * @param subjectFile file with the token of the host, which contains the secret
    */
   credentials(subjectFile: string): object {
     return {
@@ -115,7 +115,7 @@ export class GceDouble extends LoopbackServer {
     };
   }
 
-  /** Content of a file for `credentials-file`: a new key of a service account. */
+  /** Returns the content of a `credentials-file` with a new service account key. */
   createKey(): ReturnType<TokenDouble['createKey']> {
     return { ...this.tokens.createKey(), token_uri: `${this.endpoint}/token` };
   }
@@ -124,12 +124,12 @@ export class GceDouble extends LoopbackServer {
     try {
       const token = this.tokens.respond(url.pathname, headers.authorization, body);
       if (token !== undefined) return token;
-      // The URL of a session is its own authorization.
+      // The URL of a session authorizes its requests.
       const isSession = url.searchParams.has('upload_id');
       if (!isSession && !this.tokens.accepts(headers.authorization)) {
         throw new GoogleError(401, 'authError', 'Request had invalid authentication credentials.');
       }
-      const asked = this.#askedPermissions(method, url, body);
+      const asked = this.#queriedPermissions(method, url, body);
       if (asked !== undefined) {
         this.#record({ operation: `${method} ${url.pathname}`, input: {} });
         const permissions = asked.filter((permission) => !this.missingPermissions.has(permission));
@@ -158,8 +158,8 @@ export class GceDouble extends LoopbackServer {
     }
   }
 
-  /** Permissions that a request asks about: in the project, or in a bucket. */
-  #askedPermissions(method: string, url: URL, body: Buffer): readonly string[] | undefined {
+  /** Returns the permissions that a request queries, in the project or in a bucket. */
+  #queriedPermissions(method: string, url: URL, body: Buffer): readonly string[] | undefined {
     if (method === 'POST' && /^\/v3\/projects\/[^/]+:testIamPermissions$/.test(url.pathname)) {
       const { permissions } = JSON.parse(body.toString()) as { permissions?: unknown };
       if (!Array.isArray(permissions)) throw invalid('permissions: not a list');

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 
-/** A refusal as Google reports it. */
+/** An error as Google reports it. */
 export class GoogleError extends Error {
   readonly status: number;
   /** `rateLimitExceeded`. */
@@ -38,7 +38,7 @@ interface Descriptor {
   readonly nested: Readonly<Record<string, Descriptor>>;
 }
 
-/** Google's published description of Compute Engine, which comes with its SDK. */
+/** Google's published description of Compute Engine, which the SDK contains. */
 const ROOT = createRequire(import.meta.url)('@google-cloud/compute/build/protos/protos.json') as Descriptor;
 
 const TYPES = ['google', 'cloud', 'compute', 'v1'].reduce(
@@ -48,7 +48,7 @@ const TYPES = ['google', 'cloud', 'compute', 'v1'].reduce(
 
 const NUMBER = /^-?\d+$/;
 
-/** A method of the API, with the place of its parameters. */
+/** A method of the API, with the location of its parameters. */
 export interface Route {
   /** `Images.Insert`. */
   readonly name: string;
@@ -58,7 +58,7 @@ export interface Route {
   readonly request: Message;
 }
 
-/** The routes of methods, from the description. */
+/** Routes of methods, from the description. */
 export function routesOf(names: readonly string[]): readonly Route[] {
   return names.map((name) => {
     const [service = '', method = ''] = name.split('.');
@@ -74,9 +74,9 @@ export function routesOf(names: readonly string[]): readonly Route[] {
 }
 
 /**
- * Reads a request.
+ * Parses a request.
  *
- * @throws GoogleError for a parameter that the description does not have, a missing one, or one of a wrong type
+ * @throws GoogleError for a parameter that the description does not contain, a missing one, or one of the wrong type
  */
 export function readRequest(
   route: Route,

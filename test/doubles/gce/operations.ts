@@ -1,22 +1,22 @@
 import { GoogleError } from './model.ts';
 
-/** Why an operation fails, as the API describes it. */
-export interface OperationFailure {
+/** Error of an operation, as the API describes it. */
+export interface OperationError {
   readonly code: string;
   readonly message: string;
   readonly errorDetails?: readonly object[];
-  /** Default 400. */
+  /** HTTP status. Default 400. */
   readonly status?: number;
 }
 
-/** How an operation goes on. */
+/** Progress of an operation. */
 interface Course {
-  /** Descriptions in which it runs. Default 0. */
+  /** Number of descriptions that show it as running. Default 0. */
   readonly reads?: number;
-  /** Takes place at its end, unless it fails. */
+  /** Called when the operation ends without an error. */
   readonly effect?: () => void;
-  /** Default: it succeeds. */
-  readonly error?: OperationFailure | undefined;
+  /** Error. Default: none. */
+  readonly error?: OperationError | undefined;
 }
 
 interface OperationState {
@@ -26,11 +26,11 @@ interface OperationState {
   reads: number;
 }
 
-/** Global operations of the double. */
+/** Global operations in the double. */
 export class Operations {
   readonly #byName = new Map<string, OperationState>();
 
-  /** Starts one. @returns its description */
+  /** Starts an operation. @returns its description */
   start(subject: object, course: Course = {}): object {
     const { reads = 0 } = course;
     const operation = { name: `operation-${this.#byName.size + 1}`, subject, course, reads };

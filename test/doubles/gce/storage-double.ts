@@ -12,7 +12,7 @@ export interface StoredObject {
   readonly updated: Date;
 }
 
-/** A session of a resumable upload. */
+/** A resumable upload session. */
 interface Session {
   readonly bucket: string;
   readonly name: string;
@@ -25,14 +25,14 @@ interface Session {
 export class StorageDouble {
   readonly objects = new Map<string, StoredObject>();
   readonly sessions = new Map<string, Session>();
-  /** Buckets that do not exist. */
+  /** Names of missing buckets. */
   readonly missingBuckets = new Set<string>();
-  /** Bytes that arrived in sessions. */
+  /** Bytes received in sessions. */
   receivedBytes = 0;
   readonly #crc32c: (bytes: Buffer) => string;
   #generation = 1;
 
-  /** @param crc32c in base64 */
+  /** @param crc32c CRC32C in base64 */
   constructor(crc32c: (bytes: Buffer) => string) {
     this.#crc32c = crc32c;
   }

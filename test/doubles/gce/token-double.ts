@@ -2,33 +2,33 @@ import { generateKeyPairSync, type KeyObject, randomUUID, verify } from 'node:cr
 import type { Reply } from '../loopback-server.ts';
 import { GoogleError } from './model.ts';
 
-/** An error of a token endpoint (RFC 6749, 5.2). */
+/** Error response of a token endpoint (RFC 6749, 5.2). */
 export interface TokenError {
   readonly error: string;
   readonly error_description: string;
 }
 
-/** Audience of the assertions of a service account. */
+/** Audience of service account assertions. */
 const AUDIENCE = 'https://oauth2.googleapis.com/token';
 
-/** Seconds by which the time in an assertion may differ from the double’s. */
+/** Max difference in seconds between the time in an assertion and the double’s. */
 const SKEW = 300;
 
 const ISSUED = 'token';
 
 const ACCOUNT = 'builder@ci-project.iam.gserviceaccount.com';
 
-/** The tokens and keys that the double accepts. */
+/** Tokens and keys that the double accepts. */
 export class TokenDouble {
-  /** Why a request gets no token. Default: it gets one. */
-  refusal: () => TokenError | undefined = () => undefined;
-  /** Seconds for which an issued token is valid. */
+  /** Returns the error for a request. Default: none. */
+  tokenError: () => TokenError | undefined = () => undefined;
+  /** Lifetime of an issued token in seconds. */
   lifetime = 3600;
-  /** Milliseconds since the epoch, as the double sees it. */
+  /** Current time of the double, in milliseconds since the epoch. */
   now: () => number = Date.now;
   readonly #keys = new Map<string, KeyObject>();
 
-  /** Makes a key of a service account, without the `token_uri` of the double. */
+  /** Creates a service account key, without the double's `token_uri`. */
   createKey(): { readonly private_key_id: string } & Readonly<Record<string, string>> {
     const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const id = randomUUID();
@@ -46,12 +46,12 @@ export class TokenDouble {
     this.#keys.delete(id);
   }
 
-  /** Responds to a request for a token: with an assertion, an exchange, or one in the name of a service account. */
+  /** Responds to a token request with an assertion, a token exchange, or one on behalf of a service account. */
   respond(path: string, authorization: string | undefined, body: Buffer): Reply | undefined {
     if (path === '/token') {
       const assertion = new URLSearchParams(body.toString()).get('assertion');
-      const refusal = this.refusal() ?? (assertion === null ? undefined : this.#reasonAgainst(assertion));
-      if (refusal !== undefined) return { status: 400, body: refusal };
+      const error = this.tokenError() ?? (assertion === null ? undefined : this.#reasonAgainst(assertion));
+      if (error !== undefined) return { status: 400, body: error };
       const issued_token_type = 'urn:ietf:params:oauth:token-type:access_token';
       const json = {
         access_token: ISSUED,
@@ -71,7 +71,7 @@ export class TokenDouble {
     return authorization === `Bearer ${ISSUED}`;
   }
 
-  /** Why no token is issued for the assertion of a service account (RFC 7523). */
+  /** Checks the assertion of a service account (RFC 7523). Undefined if it is valid. */
   #reasonAgainst(assertion: string): TokenError | undefined {
     const [head = '', payload = '', signature = ''] = assertion.split('.');
     const { iss, aud, iat, exp } = read(payload);

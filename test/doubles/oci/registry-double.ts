@@ -9,20 +9,20 @@ export interface SeenRequest {
   /** `PATCH blobs/uploads`: the method and the path without ids. */
   readonly operation: string;
   readonly path: string;
-  /** Of the body. */
+  /** Size of the body. */
   readonly bytes: number;
 }
 
 /**
- * What goes wrong with a request. `dropped`: it has no effect, and no response. `lost`: it has an effect, and no
- * response. `cut`: the connection ends after so many bytes of the body. Else the response.
+ * Fault of a request. `dropped`: it has no effect and no response. `lost`: it has an effect, but no response. `cut`:
+ * the connection is closed after this number of bytes of the body. Otherwise the response.
  */
 export type Fault = 'dropped' | 'lost' | { readonly cut: number } | Reply;
 
 export interface RegistryDoubleOptions extends StateOptions {
-  /** The only user. Default: everyone may do everything. */
+  /** The only user. Default: all requests are permitted without a login. */
   readonly user?: { readonly name: string; readonly password: string; readonly refreshToken?: string };
-  /** Requests after which a token has expired. Default: none. */
+  /** Number of requests after which a token expires. Default: none. */
   readonly usesOfToken?: number;
 }
 
@@ -31,11 +31,11 @@ interface Token {
   uses: number;
 }
 
-/** A registry of containers on loopback, in memory, with a token service: for tests of what talks to a registry. */
+/** A container registry on loopback, in memory, with a token service. */
 export class RegistryDouble extends LoopbackServer {
   readonly state: RegistryState;
   readonly requests: SeenRequest[] = [];
-  /** Decides about each request before it has an effect. */
+  /** Called for each request before it has an effect. */
   fault: (request: SeenRequest) => Fault | undefined = () => undefined;
   readonly #options: RegistryDoubleOptions;
   readonly #tokens = new Map<string, Token>();
@@ -58,7 +58,7 @@ export class RegistryDouble extends LoopbackServer {
     return `127.0.0.1:${this.port}`;
   }
 
-  /** Number of requests with an operation. */
+  /** Returns the number of requests with an operation. */
   count(operation: string): number {
     return this.requests.filter((request) => request.operation === operation).length;
   }
@@ -72,7 +72,7 @@ export class RegistryDouble extends LoopbackServer {
     const operation = `${method} ${path.replace(/^(manifests|blobs(?:\/uploads)?|tags)\/.*$/, '$1')}`;
     const seen = { method, operation, path, bytes: Number(headers['content-length'] ?? 0) };
     const denied = this.#authenticate(incoming, url.pathname);
-    // A request without a token has no effect; it is not counted.
+    // Requests without a token have no effect, and are not counted.
     const fault = denied === undefined ? this.#note(seen) : undefined;
     const cut = typeof fault === 'object' && 'cut' in fault ? fault.cut : undefined;
     const body = await readBody(incoming, cut);
@@ -91,7 +91,7 @@ export class RegistryDouble extends LoopbackServer {
     return this.fault(seen);
   }
 
-  /** @returns the response to a request without a valid token */
+  /** Returns the response to a request without a valid token. */
   #authenticate({ method = '', headers }: IncomingMessage, path: string): Reply | undefined {
     if (this.#options.user === undefined || path === '/token') return undefined;
     const action = method === 'DELETE' ? 'delete' : method === 'GET' || method === 'HEAD' ? 'pull' : 'push';
@@ -135,7 +135,7 @@ async function readBody(incoming: IncomingMessage, cut = Number.POSITIVE_INFINIT
       if (length >= cut) break;
     }
   } catch {
-    // The client has ended the connection: the bytes so far count.
+    // The client has closed the connection: the bytes so far count.
   }
   const body = Buffer.concat(pieces);
   return body.subarray(0, Math.min(body.length, cut));

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Reply } from '../loopback-server.ts';
 
-/** A request to the double, below the repository. */
+/** A request to the double. Its path is relative to the repository. */
 export interface StateRequest {
   readonly method: string;
   /** `manifests/debian-latest`. */
@@ -14,9 +14,9 @@ export interface StateRequest {
 export interface StateOptions {
   /** Whether an upload is lost when a chunk breaks off, as Distribution 2 does. Default false. */
   readonly losesBrokenChunks?: boolean;
-  /** Tags in one response. Default: as many as the request asks for. */
+  /** Max tags in one response. Default: as many as requested. */
   readonly pageSize?: number;
-  /** Smallest chunk apart from the last one, in bytes. Default: any. */
+  /** Min size of a chunk in bytes, except for the last one. Default: none. */
   readonly minChunkSize?: number;
   /** Whether manifests can be deleted. Default true. */
   readonly permitsDeletion?: boolean;
@@ -31,7 +31,7 @@ interface Manifest {
   readonly body: Buffer;
 }
 
-/** Codes of errors (OCI distribution specification, "Error Codes"). */
+/** Returns an error response (OCI distribution specification, "Error Codes"). */
 export function errorReply(status: number, code: string, message: string): Reply {
   const headers = { 'content-type': 'application/json' };
   return { status, headers, body: JSON.stringify({ errors: [{ code, message }] }) };
@@ -44,23 +44,23 @@ function contentDigest(bytes: Buffer): string {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 }
 
-/** One repository, as the OCI distribution specification 1.1 describes it. */
+/** One repository according to the OCI distribution specification 1.1. */
 export class RegistryState {
   readonly blobs = new Map<string, Buffer>();
   readonly manifests = new Map<string, Manifest>();
-  /** Digests, by tag. */
+  /** Digests by tag. */
   readonly tags = new Map<string, string>();
   readonly uploads = new Map<string, Upload>();
   readonly #prefix: string;
   readonly #options: StateOptions;
 
-  /** @param prefix of all paths: `/v2/ci/images/` */
+  /** @param prefix prefix of all paths: `/v2/ci/images/` */
   constructor(prefix: string, options: StateOptions = {}) {
     this.#prefix = prefix;
     this.#options = options;
   }
 
-  /** @param isBroken whether the connection broke off before the end of the body */
+  /** @param isBroken whether the connection was closed before the end of the body */
   respond(request: StateRequest, isBroken = false): Reply {
     const { method, path } = request;
     const [kind, reference = '', upload] = path.split('/');
@@ -145,12 +145,12 @@ export class RegistryState {
       this.uploads.set(created, { bytes: Buffer.alloc(0) });
       const { minChunkSize } = this.#options;
       const headers = minChunkSize === undefined ? {} : { 'oci-chunk-min-length': String(minChunkSize) };
-      return { status: 202, headers: { ...headers, ...this.#place(created) } };
+      return { status: 202, headers: { ...headers, ...this.#location(created) } };
     }
     const upload = this.uploads.get(id);
     if (upload === undefined)
       return errorReply(404, 'BLOB_UPLOAD_UNKNOWN', 'blob upload unknown to registry');
-    if (method === 'GET') return { status: 204, headers: this.#place(id) };
+    if (method === 'GET') return { status: 204, headers: this.#location(id) };
     if (method === 'DELETE') {
       this.uploads.delete(id);
       return { status: 204 };
@@ -161,7 +161,7 @@ export class RegistryState {
     }
     upload.bytes = Buffer.concat([upload.bytes, body]);
     if (isBroken && this.#options.losesBrokenChunks) this.uploads.delete(id);
-    if (method === 'PATCH') return { status: 202, headers: this.#place(id) };
+    if (method === 'PATCH') return { status: 202, headers: this.#location(id) };
     const digest = contentDigest(upload.bytes);
     this.uploads.delete(id);
     if (query.get('digest') !== digest) {
@@ -171,8 +171,8 @@ export class RegistryState {
     return { status: 201, headers: { location: `${this.#prefix}blobs/${digest}` } };
   }
 
-  /** Place and length of an upload. */
-  #place(id: string): Record<string, string> {
+  /** Returns location and length of an upload. */
+  #location(id: string): Record<string, string> {
     const { length } = this.uploads.get(id)?.bytes ?? [];
     const location = `${this.#prefix}blobs/uploads/${id}?_state=${length}`;
     return { location, range: `0-${Math.max(0, length - 1)}`, 'docker-upload-uuid': id };

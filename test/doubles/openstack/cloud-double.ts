@@ -15,7 +15,7 @@ export interface DoubleRequest {
   readonly body: Buffer;
 }
 
-/** A task of Glance. */
+/** A Glance task. */
 interface StoredTask {
   readonly id: string;
   status: string;
@@ -23,12 +23,12 @@ interface StoredTask {
   result: { image_id?: string } | null;
 }
 
-/** Receives each request first; its result, if any, is the response. */
+/** Called first for each request. A result is the response. */
 export type Intercept = (request: DoubleRequest) => Reply | undefined;
 
 /**
- * A cloud with import tasks, on loopback: Glance v2 with tasks and Swift, without Keystone. For behaviour that no real
- * Glance shows in a test.
+ * A cloud with import tasks on loopback: Glance v2 with tasks and Swift, without Keystone. It behaves as no real
+ * Glance does in a test.
  */
 export class CloudDouble extends LoopbackServer {
   readonly glance: GlanceDouble = new GlanceDouble();
@@ -36,7 +36,7 @@ export class CloudDouble extends LoopbackServer {
   /** `METHOD path` of each request. */
   readonly requests: string[] = [];
   intercept: Intercept = () => undefined;
-  /** Failure messages of the next tasks. */
+  /** Error messages of the next tasks. */
   readonly taskFailures: string[] = [];
   readonly #tasks = new Map<string, StoredTask>();
 
@@ -86,7 +86,7 @@ export class CloudDouble extends LoopbackServer {
     return { status: 200, body: shown };
   }
 
-  /** Runs at once, but its status is `processing` once. */
+  /** Runs at once, but reports `processing` once. */
   #createTask(body: Buffer): StoredTask {
     const { input } = JSON.parse(body.toString()) as {
       input: { import_from: string; image_properties: { name: string } };

@@ -9,10 +9,10 @@ export interface StoredImage {
   [property: string]: unknown;
 }
 
-/** Properties that Glance adds to an image, which are not filters. */
+/** Properties that Glance adds to an image, and that cannot be filters. */
 const FILTERABLE = (name: string): boolean => !['limit', 'marker', 'sort'].includes(name);
 
-/** The images of Glance v2, according to its API reference. */
+/** Images of Glance v2 according to its API reference. */
 export class GlanceDouble {
   readonly images: Map<string, StoredImage> = new Map();
   readonly #data = new Map<string, Buffer>();

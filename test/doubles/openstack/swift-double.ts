@@ -6,12 +6,12 @@ import type { DoubleRequest } from './cloud-double.ts';
 /** An object in the double. */
 export interface StoredObject {
   readonly data: Buffer;
-  /** In Swift's format: UTC without a zone. */
+  /** Time in Swift's format: UTC without a zone. */
   readonly lastModified: string;
   readonly headers: IncomingHttpHeaders;
 }
 
-/** One entry of the manifest of a static large object. */
+/** Entry in the manifest of a static large object. */
 interface ManifestEntry {
   readonly path: string;
   readonly etag: string;

@@ -2,7 +2,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { NodeLibrary } from './node-library.ts';
 import { requirePeer } from './peers.ts';
 
-/** https://github.com/iarna/abraxas: it deregisters the wrong function. */
+/** https://github.com/iarna/abraxas, which deregisters the wrong function. */
 export const library: NodeLibrary = {
   work: (server, functionName, concurrency) => {
     const worker = requirePeer('abraxas').Client.connect({ ...server, maxJobs: concurrency });

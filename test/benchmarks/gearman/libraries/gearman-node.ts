@@ -4,7 +4,7 @@ import { requirePeer } from './peers.ts';
 
 const { Client, Gearman, Worker } = requirePeer('gearman-node');
 
-/** https://github.com/Clever/gearman-node: a worker has one function and a connection of its own. */
+/** https://github.com/Clever/gearman-node, whose workers have one function and one connection each. */
 export const library: NodeLibrary = {
   work: (server, functionName) => {
     Reflect.construct(Worker, [functionName, echo, server]);

@@ -4,7 +4,7 @@ import { requirePeer } from './peers.ts';
 const gearman = requirePeer('gearman');
 const packetFactory = requirePeer('gearman/lib/packet-factory');
 
-/** https://github.com/mreinstein/node-gearman: emits packets; its user writes the loop of a worker. */
+/** https://github.com/mreinstein/node-gearman, which only emits packets; users write the loop of a worker. */
 export const library: NodeLibrary = {
   work: (server, functionName) => {
     const worker = gearman(server.host, server.port);

@@ -15,7 +15,7 @@ interface WorkerJob {
   workComplete(result: Buffer): void;
 }
 
-/** https://github.com/veny/GearmaNode: fails where a chunk ends within the header of a packet. */
+/** https://github.com/veny/GearmaNode, which fails if a chunk ends within the header of a packet. */
 export const library: NodeLibrary = {
   work: (server, functionName) => {
     const worker = gearmanode.worker(server);

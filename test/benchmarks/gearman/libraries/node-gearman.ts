@@ -4,7 +4,7 @@ import { requirePeer } from './peers.ts';
 
 const Gearman = requirePeer('node-gearman');
 
-/** https://github.com/andris9/node-gearman: it cannot deregister a function. */
+/** https://github.com/andris9/node-gearman, which cannot deregister a function. */
 export const library: NodeLibrary = {
   work: (server, functionName) => {
     new Gearman(server.host, server.port).registerWorker(functionName, echo);

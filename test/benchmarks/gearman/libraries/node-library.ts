@@ -1,24 +1,24 @@
-/** Where the job server is. */
+/** Address of the job server. */
 export interface Server {
   readonly host: string;
   readonly port: number;
 }
 
-/** Runs a job in the foreground; resolves with its result. */
+/** Runs a job in the foreground, and resolves with its result. */
 export type Submit = (payload: Buffer) => PromiseLike<Uint8Array>;
 
-/** Registers functions on one connection, and deregisters them. */
+/** Registers functions on one connection and deregisters them. */
 export interface Functions {
   register(names: readonly string[]): Promise<void> | void;
   unregister(names: readonly string[]): Promise<void> | void;
 }
 
-/** Takes the next chunk of a stream of packets. */
+/** Receives the next chunk of a packet stream. */
 export type Feed = (chunk: Buffer) => void;
 
-/** Adapter of a library on Node for the benchmarks. */
+/** Adapter between a Node library and the benchmarks. */
 export interface NodeLibrary {
-  /** Starts a worker that echoes. `concurrency` is for a library that runs several jobs at a time. */
+  /** Starts a worker that echoes. `concurrency` is for libraries that run several jobs at a time. */
   work(server: Server, functionName: string, concurrency: number): void;
   connect(server: Server, functionName: string): Promise<Submit> | Submit;
   /** Absent if one connection cannot register and deregister many functions. */

@@ -1,7 +1,7 @@
 import { Client, PacketDecoder, Worker } from '@nodepool-builder/gearman-node';
 import type { NodeLibrary } from './node-library.ts';
 
-/** The library of this project. */
+/** This project's library. */
 export const library: NodeLibrary = {
   work: (server, functionName, concurrency) => {
     new Worker({ servers: [server], concurrency }).add(functionName, (job) => job.payload);

@@ -2,15 +2,15 @@ import { createRequire } from 'node:module';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 
-/** Directory of the other libraries, separate from the project's own packages. */
+/** Directory of the other libraries, apart from the project's own packages. */
 export const PEERS: string = join(import.meta.dirname, '../peers');
 
 /** Loads a module of the other libraries, which have no types. */
 export const requirePeer: NodeJS.Require = createRequire(join(PEERS, 'package.json'));
 
 /**
- * Switches Nagle's algorithm off for every socket of this process. Most of the libraries leave it on, and then reach
- * only 23 jobs per second: each job waits for a delayed acknowledgement.
+ * Disables Nagle's algorithm for every socket of this process. Most of the libraries leave it enabled, and then handle
+ * only 23 jobs per second, because each job waits for a delayed acknowledgement.
  */
 export function withoutNagle(): void {
   const original = Object.getOwnPropertyDescriptor(Socket.prototype, 'connect') as PropertyDescriptor;
