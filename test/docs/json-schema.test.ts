@@ -16,12 +16,12 @@ const schema = JSON.parse(await readPage(FILE));
 const validate = createAjv({ allErrors: true, allowUnionTypes: true, strictTypes: false }).compile(schema);
 const known = await configurations();
 
-/** Every nodepool.yaml of the examples and documents, by path. */
+/** Finds every nodepool.yaml in examples and documents, by path. */
 async function configurations(): Promise<ReadonlyMap<string, string>> {
   const found = new Map<string, string>();
   for await (const file of glob('examples/**/nodepool.yaml', { cwd: ROOT })) {
     const text = await readPage(file);
-    if (!text.includes('plugins:')) found.set(file, text); // editors do not know the keys of plugins
+    if (!text.includes('plugins:')) found.set(file, text); // the schema does not contain the keys of plugins
   }
   found.set(
     'a whole site',
@@ -29,7 +29,7 @@ async function configurations(): Promise<ReadonlyMap<string, string>> {
   );
   for (const page of await allPages()) {
     for (const [index, block] of codeBlocks(await readPage(page), 'yaml').entries()) {
-      // The schema has the keys of the modules that come with nodepool-builder, not the plugins’.
+      // The schema contains the keys of the modules that nodepool-builder includes, without plugins.
       if (block.includes('plugins:')) continue;
       if (block.includes('images-dir:')) found.set(`${page}, block ${index}`, block);
     }

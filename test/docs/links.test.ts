@@ -4,13 +4,13 @@ import { dirname, join, normalize } from 'node:path';
 import { test } from 'node:test';
 import { allPages, ROOT, readPage } from './markdown.ts';
 
-/** Where the documents in the package nodepool-builder can be read. */
+/** URL of the documents in the package nodepool-builder. */
 const PUBLISHED = 'https://unpkg.com/nodepool-builder/';
 
 const pages = new Map<string, string>();
 for (const page of await allPages()) pages.set(page, await readPage(page));
 
-/** Anchors that GitHub derives from the headings of a page. */
+/** Returns the anchors that GitHub derives from the headings of a page. */
 function anchorsOf(page: string): Set<string> {
   const prose = page.replaceAll(/^```.*?^```$/gms, '');
   const headings = [...prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading);

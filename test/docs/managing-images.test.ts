@@ -21,7 +21,7 @@ import { codeBlocks, readPage } from './markdown.ts';
 const page = await readPage('docs/managing-images.md');
 const readme = await readPage('README.md');
 
-/** A directory with a `nodepool.yaml` in which `nodepool-builder` is a command. Its "debian" is a small image. */
+/** Creates a directory with a `nodepool.yaml` and a command `nodepool-builder`. The image "debian" is a small one. */
 async function createShell(t: TestContext): Promise<(script: string) => Promise<string>> {
   const directory = await mkdtemp(join(tmpdir(), 'managing-images-'));
   await Promise.all(['bin', 'images', 'pool'].map((name) => mkdir(join(directory, name))));
@@ -59,9 +59,9 @@ async function uploaded(shell: (script: string) => Promise<string>, count: numbe
   });
 }
 
-/** Ends the process with SIGTERM and checks that its pid file is gone. */
+/** Stops the process with SIGTERM, and checks that its pid file is gone. */
 async function ended(shell: (script: string) => Promise<string>): Promise<void> {
-  await waitUntil('the end', async () => (await shell('[ -e builder.pid ] || echo ended')) === 'ended\n');
+  await waitUntil('its end', async () => (await shell('[ -e builder.pid ] || echo ended')) === 'ended\n');
 }
 
 test('the commands in docs/managing-images.md do what it says', async (t) => {

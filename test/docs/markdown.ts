@@ -9,21 +9,21 @@ export function readPage(path: string): Promise<string> {
   return readFile(join(ROOT, path), 'utf8');
 }
 
-/** Contents of the code blocks of a page in one language, in order. */
+/** Returns the contents of a page's code blocks in one language, in order. */
 export function codeBlocks(page: string, language: string): string[] {
   return [...page.matchAll(/^```(\w*)\n(.*?)^```$/gms)]
     .filter(([, name]) => name === language)
     .map(([, , content = '']) => content);
 }
 
-/** Paths of all pages, from the root. */
+/** Lists the paths of all pages, from the root. */
 export async function allPages(): Promise<string[]> {
   const pages: string[] = [];
   for await (const page of glob('**/*.md', { cwd: ROOT, exclude: isForeign })) pages.push(page);
   return pages.toSorted();
 }
 
-/** True if a path does not belong to the project's sources. */
+/** Whether a path is outside the project's sources. */
 function isForeign(path: string): boolean {
   // npm pack puts copies of documents and examples into the package.
   return /node_modules|quickstart-data|^packages\/nodepool-builder\/(?:docs|examples)\b/.test(path);

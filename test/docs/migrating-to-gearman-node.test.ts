@@ -12,7 +12,7 @@ import { codeBlocks, ROOT, readPage } from './markdown.ts';
 const page = await readPage('docs/migrating-to-gearman-node.md');
 const [workerProgram = '', clientProgram = '', ...others] = codeBlocks(page, 'ts');
 
-/** Classes by the names that the page gives their instances. */
+/** Classes by the names that the page uses for their instances. */
 const CLASSES = new Map<string, abstract new (...args: never[]) => object>([
   ['client', Client],
   ['worker', Worker],
@@ -58,7 +58,7 @@ test('docs/migrating-to-gearman-node.md names only existing methods', () => {
   const missing = names.filter(([, object = '', name = '']) => {
     const named = CLASSES.get(object);
     assert.ok(named);
-    // A field such as job.payload is not on the prototype, but in every object's constructor.
+    // Fields such as job.payload are set in the constructor, and are not on the prototype.
     return !(name in named.prototype) && !named.toString().includes(`this.${name} =`);
   });
   assert.deepEqual(

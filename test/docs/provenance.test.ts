@@ -68,7 +68,7 @@ test('the commands in docs/provenance.md prove where an image in a real Glance c
   undoAfter(t, () => {
     if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGKILL');
   });
-  // Each of these waits has a time limit of its own, and costs less than a command.
+  // Each of these waits has its own timeout, and is cheaper than a command.
   const images = file('images');
   const image = await waitUntil('the image', async () =>
     (await readdir(images)).find((name) => name.endsWith('.qcow2'))?.replace('.qcow2', ''),

@@ -38,7 +38,7 @@ test('the commands in README.md work', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'readme-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   await Promise.all(['bin', 'images', 'pool'].map((name) => mkdir(join(directory, name))));
-  // A small disk image "debian": npm run quickstart builds a real one.
+  // "debian" is a small disk image here; npm run quickstart builds a real one.
   await writeFile(
     join(directory, 'nodepool.yaml'),
     `images-dir: images

@@ -7,7 +7,7 @@ import { copyPackages, readManifests } from '../fixtures/packed-packages.ts';
 import { temporaryDirectory } from '../fixtures/scratch-directory.ts';
 import { codeBlocks, readPage } from './markdown.ts';
 
-/** Files of each package's tarball; packed in a copy, because npm first copies documents into the packages. */
+/** Files of each package's tarball. They are packed in a copy, because npm first copies documents into the packages. */
 async function packedFiles(directory: string): Promise<ReadonlyMap<string, readonly string[]>> {
   const args = ['pack', '--dry-run', '--json', '--foreground-scripts=false', '--workspaces'];
   const { stdout } = await promisify(execFile)('npm', args, { cwd: directory, maxBuffer: 2 ** 26 });

@@ -19,7 +19,7 @@ async function readSources(): Promise<string> {
     .replaceAll("\\'", "'");
 }
 
-/** Constant parts of a message, which the sources contain literally. */
+/** Returns the constant parts of a message, which the sources contain literally. */
 function constantParts(message: string): string[] {
   return message
     .split(/…|; |: /)

@@ -21,7 +21,7 @@ test('docs/zuul.md shows each of the example’s files unchanged', async () => {
   for (const [path, content] of files) assert.equal(content, await readFile(join(ZUUL_JOBS, path), 'utf8'));
 });
 
-/** Warnings about a `nodepool.yaml` of the example, with these keys added to its zuul-images. */
+/** Returns the warnings about the example's `nodepool.yaml` with these keys in its zuul-images. */
 async function warningsWith(t: TestContext, name: string, keys: object = {}): Promise<readonly unknown[]> {
   const directory = await mkdtemp(join(tmpdir(), 'docs-zuul-'));
   undoAfter(t, () => rm(directory, { recursive: true }));

@@ -33,22 +33,22 @@ it('a builder offers images in images-dir while they exist, however they were ad
   }
   const builder = await startBuilder(site.config);
   undoAfter(t, () => builder.end('SIGTERM'));
-  await waitUntil('the image that was there', () => offers('present'));
+  await waitUntil('the existing image', () => offers('present'));
 
   await writeFile(join(site.directory, 'moved.qcow2'), 'content');
   await rename(join(site.directory, 'moved.qcow2'), file('moved.qcow2'));
-  await waitUntil('an image that was moved in', () => offers('moved'));
+  await waitUntil('the image that was moved in', () => offers('moved'));
 
   const slow = createWriteStream(file('slow.raw'));
   slow.write('half of ');
   await once(slow, 'open');
   await writeFile(file('quick.raw'), 'content');
-  await waitUntil('an image that was written', () => offers('quick'));
+  await waitUntil('the image that was written', () => offers('quick'));
   assert.equal(await offers('slow'), false, 'half an image is not offered');
   slow.end('an image');
-  await waitUntil('an image that was written slowly', () => offers('slow'));
+  await waitUntil('the image that was written slowly', () => offers('slow'));
 
   for (const name of ['moved.qcow2', 'quick.raw', 'slow.raw', 'present.raw']) await rm(file(name));
-  await waitUntil('nothing to be left', async () => (await offeredFunctions(server.port)).length === 1);
+  await waitUntil('all images to disappear', async () => (await offeredFunctions(server.port)).length === 1);
   assert.deepEqual(await offeredFunctions(server.port), ['image-build:docs']);
 });

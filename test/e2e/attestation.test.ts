@@ -11,7 +11,7 @@ import { statementIn, writeKeys } from '../fixtures/site-key.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** A site that signs, and its job server. */
+/** A site that signs images, and its job server. */
 async function signingSite(t: TestContext): Promise<{ readonly site: Site; readonly port: number }> {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
@@ -66,7 +66,7 @@ it('an image that was added by hand needs an attestation by a trusted key after 
   builder.child.kill('SIGHUP');
   await builder.logged(/reloaded .*nodepool.yaml|reloaded/i);
   await copyFile(join(site.images, '0001.raw'), join(site.images, '0002.raw'));
-  const failed = await waitUntil('the refusal', async () => {
+  const failed = await waitUntil('the rejected upload', async () => {
     const upload = await gearman(port, 'image-upload:0002', JSON.stringify(UPLOAD));
     return upload.code === 0 ? undefined : upload;
   });

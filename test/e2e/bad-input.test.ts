@@ -135,7 +135,7 @@ describe('jobs that cannot be done', () => {
 
 it('a malformed packet closes only its own connection', async () => {
   const socket = connect(server.port, '127.0.0.1');
-  // once() would reject if the server resets the connection.
+  // `once` would reject if the server resets the connection.
   const closed = new Promise<void>((resolve) => socket.on('error', () => {}).once('close', () => resolve()));
   socket.write('\0REQ\0\0\xff\xff\xff\xff\xff\xff');
   socket.end('GET / HTTP/1.1\r\n\r\n');
@@ -144,7 +144,7 @@ it('a malformed packet closes only its own connection', async () => {
 });
 
 describe('an unusable images-dir', { skip: isRoot ? false : 'only root may mount' }, () => {
-  /** A site whose images-dir is a file system of its own. */
+  /** A site whose images-dir is a separate file system. */
   async function mountedSite(options: string): Promise<Site> {
     const other = await createSite(server.port);
     execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', other.images]);

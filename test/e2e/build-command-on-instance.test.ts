@@ -9,7 +9,7 @@ import { runCommand } from '../fixtures/command-outcome.ts';
 import { createMiniLinuxSite } from '../fixtures/mini-linux-site.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 
-/** A build in a process of its own. */
+/** A build in its own process. */
 function startBuild(t: TestContext, ...args: readonly string[]): BuilderProcess {
   const build = spawnDaemon(builderCommand('build', ...args, '--verbose'));
   undoAfter(t, () => (build.child.exitCode === null ? build.end('SIGKILL') : undefined));

@@ -27,7 +27,7 @@ async function createBuildSite(t: TestContext, diskimages: string = DOCS): Promi
   return { ...site, output: join(site.directory, 'output') };
 }
 
-/** A build in a process of its own, with the fake disk-image-create first in PATH. */
+/** Runs a build in its own process, with the fake disk-image-create first in PATH. */
 function startBuild(t: TestContext, dib: FakeDib | undefined, ...args: readonly string[]): BuilderProcess {
   const [command, all] = builderCommand('build', ...args);
   const path = dib === undefined ? [] : [`PATH=${dib.directory}:${process.env.PATH}`];

@@ -24,7 +24,7 @@ interface Programs {
   readonly builder: BuilderProcess;
 }
 
-/** A site whose disk image `checked` is validated by a program and has a hook; both print their environment. */
+/** A site whose disk image `checked` has a validation program and a hook, which print their environment. */
 async function start(t: TestContext, configuration = ''): Promise<Programs> {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());

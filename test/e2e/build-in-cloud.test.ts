@@ -1,4 +1,4 @@
-// Only in test:all: it has a further provider of instances.
+// Only in test:all: it uses another instance provider.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -17,18 +17,18 @@ import { undoAfter } from '../fixtures/undo-after.ts';
 
 const PROGRAM = join(import.meta.dirname, '../fixtures/ssh-at-port-program.ts');
 
-/** A real Keystone and a real Glance with a double of Nova, and a job that builds on instances there. */
+/** A real Keystone and Glance with a Nova double, and a job that builds on instances there. */
 interface CloudJob {
   readonly nova: NovaDouble;
   /** Directory of the job. */
   readonly output: string;
   /** Starts a command. */
   readonly start: (...args: readonly string[]) => BuilderProcess;
-  /** Runs a command to its end; returns its exit code and its standard error. */
+  /** Runs a command to its end. Returns its exit code and standard error. */
   readonly run: (...args: readonly string[]) => Promise<readonly [code: unknown, log: readonly string[]]>;
-  /** Opens the cloud for another owner of instances. */
+  /** Opens the cloud for another instance owner. */
   readonly open: (owner: string, scope?: string) => OpenStackInstanceProvider;
-  /** Ids of the images in Glance, without the base image. */
+  /** Lists the ids of the images in Glance, without the base image. */
   readonly images: () => Promise<readonly string[]>;
 }
 

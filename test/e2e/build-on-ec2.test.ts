@@ -1,4 +1,4 @@
-// Only in test:all: it has a further provider of instances.
+// Only in test:all: it uses another instance provider.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -22,7 +22,7 @@ const PROGRAM = join(import.meta.dirname, '../fixtures/ssh-at-port-program.ts');
 
 const SECRET = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY';
 
-/** The build waits once, at the gate. */
+/** Makes the build wait once, at the gate. */
 const WAITS = `steps: ["if mkdir /root/once; then echo it waits; sleep 30; fi"]`;
 
 describe('an image made on an instance of EC2', () => {
@@ -39,7 +39,7 @@ describe('an image made on an instance of EC2', () => {
     undo(() => rm(directory, { recursive: true }));
     double = await AwsDouble.start({ boot: sshdMachines(directory) });
     undo(() => double[Symbol.asyncDispose]());
-    // Smaller than a volume of AWS can be: its file is read several times.
+    // Smaller than an AWS volume can be, because its file is read several times.
     addImage(double.region(), 'base', 'x86_64', undefined, 1 / 64);
     gearmand = await startGearmand();
     undo(() => gearmand.stop());
@@ -90,13 +90,13 @@ providers:
     return (JSON.parse(String(result)) as { 'external-id': unknown })['external-id'];
   }
 
-  /** AMIs besides the base image. */
+  /** Lists the AMIs other than the base image. */
   function amis(): string[] {
     const images = double.region().images.all();
     return images.filter(({ name }) => name !== 'base').map(({ id }) => id);
   }
 
-  /** Instances, key pairs and records of instances. */
+  /** Lists instances, key pairs and records of instances. */
   async function orphans(): Promise<readonly string[]> {
     const { instances, keyPairs } = double.region();
     const live = instances.all().filter(({ state }) => !/terminated|shutting-down/.test(state));
@@ -133,9 +133,9 @@ providers:
     await build('2');
     assert.equal(amis().length, earlier.length + 1);
     await client.submit('image-delete:2');
-    // Its snapshots are deleted after it.
+    // The snapshots are deleted after the AMI.
     const snapshots = 1 + earlier.length;
-    await waitUntil('the end of the AMI', async () => double.region().snapshots.all().length === snapshots);
+    await waitUntil('no AMI', async () => double.region().snapshots.all().length === snapshots);
     assert.deepEqual(amis(), earlier);
   });
 
@@ -151,7 +151,7 @@ providers:
     await killed.end('SIGKILL');
     assert.notDeepEqual(await orphans(), []);
     builder = await start();
-    await waitUntil('all of it to go', async () => (await orphans()).length === 0);
+    await waitUntil('no orphans', async () => (await orphans()).length === 0);
     assert.deepEqual(amis(), earlier);
   });
 });

@@ -1,4 +1,4 @@
-// Only in test:all: it starts a builder for each example of a cloud.
+// Only in test:all: it starts a builder for the example of each cloud.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -82,7 +82,7 @@ for (const name of await readdir(EXAMPLES)) {
   });
 }
 
-/** Keys that lead an example to the double in place of the cloud, and to another format, as the image is a raw file. */
+/** Keys that direct an example to the double, and to another format, because the image is a raw file. */
 function connection({ entry }: SoakCloud, { repository }: Provider): object {
   const { name: _, ...settings } = entry;
   const host = String(settings.repository).split('/')[0] ?? '';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { soak } from '../soak/soak.ts';
 import { CLOUDS, openClouds } from '../soak-clouds/clouds.ts';
 
-// `npm run soak:clouds` runs longer, and kills gearmand too. It is here, among the early files, because Azure’s waits
+// `npm run soak:clouds` runs longer, and also kills gearmand. The file starts early, because Azure’s waits
 // for two minutes.
 for (const name of Object.keys(CLOUDS)) {
   test(`a builder that is killed repeatedly uploads each image to ${name} exactly once`, async () => {

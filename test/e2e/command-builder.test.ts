@@ -1,4 +1,4 @@
-// Only in test:all: it builds a Debian with mmdebstrap.
+// Only in test:all: it builds a Debian image with mmdebstrap.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

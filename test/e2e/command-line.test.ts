@@ -37,7 +37,7 @@ function endAfter(t: TestContext, builder: BuilderProcess): BuilderProcess {
   return builder;
 }
 
-/** Runs the command with another home directory to its end. */
+/** Runs the command to its end with another home directory. */
 async function run(home: string, ...args: readonly string[]): Promise<Outcome> {
   return await runWith({ HOME: home }, '022', ...args);
 }
@@ -159,7 +159,7 @@ args=()
 });
 
 describe('a daemon in the background', () => {
-  /** Starts the daemon and stops it before the site is removed. */
+  /** Starts the daemon, and stops it before the site is removed. */
   async function startInBackground(
     t: TestContext,
     { config, directory }: Site,
@@ -173,7 +173,7 @@ describe('a daemon in the background', () => {
     const end = async (): Promise<void> => {
       if (!existsSync(`/proc/${pid}`)) return;
       process.kill(pid, 'SIGINT');
-      await waitUntil('its end', () => !existsSync(`/proc/${pid}`));
+      await waitUntil('the daemon to end', () => !existsSync(`/proc/${pid}`));
     };
     undoAfter(t, end);
     return { pid, stdout, end };
@@ -215,7 +215,7 @@ describe('a daemon in the background', () => {
     const { pid } = await startInBackground(t, site, { variables: { NODE_OPTIONS: `--import=${crash}` } });
     await rename(log, `${log}.1`);
     process.kill(pid, 'SIGWINCH');
-    await waitUntil('its end', () => !existsSync(`/proc/${pid}`));
+    await waitUntil('the daemon to end', () => !existsSync(`/proc/${pid}`));
     assert.match(await readFile(log, 'utf8'), /^Error: crashed\n {4}at /);
   });
 

@@ -283,7 +283,7 @@ describe('a daemon without -d', () => {
     assert.match(stdout, new RegExp(`^nodepool-builder serves in the background as process ${pid}; log: `));
     undoAfter(t, () => endIfAlive(pid));
     process.kill(pid, 'SIGTERM');
-    await waitUntil('the pid file to go', () => !existsSync(pidFile));
+    await waitUntil('the removal of the pid file', () => !existsSync(pidFile));
   });
 
   it('the daemon without -d prints the reason if it fails to start', async () => {

@@ -26,10 +26,10 @@ const CLOUD = `
     max-servers: 10
     images: [{name: trusty, diskimage: debian, min-ram: 8192}]`;
 
-/** Bytes, far more than the buffers of the sockets on the way to the cloud. */
+/** Size in bytes, far more than the socket buffers on the way to the cloud. */
 const CLOUD_IMAGE = 64 * 2 ** 20;
 
-/** Bytes of an image whose copy to a directory takes about a second, long after its first progress. */
+/** Size in bytes of an image that takes about a second to copy, long after its first progress. */
 const DIRECTORY_IMAGE = 256 * 2 ** 20;
 
 describe('deleting an image during its upload, over gearmand', () => {
@@ -59,7 +59,7 @@ describe('deleting an image during its upload, over gearmand', () => {
     undo(() => admin.close());
   });
 
-  /** The job functions of an image with their numbers of jobs. */
+  /** Returns the job functions of an image with their numbers of jobs. */
   async function functionsOf(imageId: string): Promise<Record<string, number>> {
     const status = (await admin.status()).filter(
       ({ name, availableWorkers, total }) =>
@@ -68,7 +68,7 @@ describe('deleting an image during its upload, over gearmand', () => {
     return Object.fromEntries(status.map(({ name, total }) => [name, total]));
   }
 
-  /** Puts a sparse image with a small beginning of data into `images-dir`. */
+  /** Writes a sparse image with a little data at its beginning to `images-dir`. */
   async function drop(imageId: string, size: number): Promise<void> {
     const path = join(site.images, `${imageId}.raw`);
     await writeFile(path, 'content');
@@ -86,9 +86,9 @@ describe('deleting an image during its upload, over gearmand', () => {
     for (const name of ['manifests', 'staging', 'trash', 'deletes']) {
       assert.deepEqual(await readdir(join(own, name)), [], name);
     }
-    // The record of an upload stays until the job server has acknowledged the response.
-    await waitUntil('the record to go', async () => (await readdir(join(own, 'uploads'))).length === 0);
-    await waitUntil('its functions to go', async () => Object.keys(await functionsOf(imageId)).length === 0);
+    // The record of an upload stays until the job server has acknowledged the result.
+    await waitUntil('no record', async () => (await readdir(join(own, 'uploads'))).length === 0);
+    await waitUntil('no functions', async () => Object.keys(await functionsOf(imageId)).length === 0);
   }
 
   it('deleting an image during a PUT fails its upload and leaves nothing in the cloud', async () => {
@@ -96,7 +96,7 @@ describe('deleting an image during its upload, over gearmand', () => {
     const deleted = Promise.withResolvers<void>();
     const paused = cloud.glance.inject({ method: 'PUT' }, pausesAfter(1, deleted.promise));
     const upload = client.submit('image-upload:1', uploadArgument('cloud', 'trusty'));
-    await waitUntil('its PUT', () => paused.hits === 1);
+    await waitUntil('the PUT request', () => paused.hits === 1);
     assert.equal((await client.delete('1')).end, 'WORK_COMPLETE', 'it does not wait for the upload');
     deleted.resolve();
     assert.equal((await upload.outcome).end, 'WORK_FAIL');

@@ -56,7 +56,7 @@ describe('disk-image-create', () => {
     undo(() => client.close());
   });
 
-  /** Its arguments, with the value of -o separately. */
+  /** Returns its arguments, with the value of -o separately. */
   async function argv(): Promise<{ args: string[]; output: string }> {
     const args = await site.dib.argv();
     const index = args.indexOf('-o') + 1;
@@ -121,8 +121,8 @@ describe('disk-image-create', () => {
     const environment = await site.dib.environment();
     const { output } = await argv();
     const own = [...environment].filter(([name]) => !(name in process.env) && !STATSD.test(name));
-    // The shell that the double is written in adds PWD; a private TMPDIR and TMP_DIR, a cache and a marker are ours
-    // (mended).
+    // The double's shell adds PWD. The private TMPDIR and TMP_DIR, the cache and the marker are intended differences
+    // (marked as mended).
     const added = new Set(['PWD', 'OLDPWD', '_', 'TMP_DIR', 'DIB_IMAGE_CACHE', 'NODEPOOL_BUILD_DIRECTORY']);
     assert.deepEqual(Object.fromEntries(own.filter(([name]) => !added.has(name))), {
       DIB_INHERITED: 'from the init script',
@@ -155,7 +155,7 @@ describe('disk-image-create', () => {
 
   it('each line of output, and a final empty one, is logged as nodepool.image.build.<diskimage> (COMPAT 1.1)', async () => {
     await client.build('talks', '9');
-    await builder.logged(/build 9 of talks \(job .*\): done/); // the response may overtake the log
+    await builder.logged(/build 9 of talks \(job .*\): done/); // the job's result may arrive before the log line
     const mark = / INFO nodepool\.image\.build\.talks: /;
     const records = builder.log.filter((line) => mark.test(line)).map((line) => line.split(mark)[1]);
     assert.ok(records.includes('to stdout') && records.includes('to stderr'), String(records));
@@ -225,5 +225,5 @@ describe('disk-image-create', () => {
   });
 });
 
-/** The address of the statsd server is in its environment, too. */
+/** The environment also contains the address of the statsd server. */
 const STATSD = /^STATSD_/;

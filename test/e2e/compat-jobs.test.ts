@@ -30,7 +30,7 @@ const BUILD_FUNCTIONS = [
   'unbalanced-quote',
 ].map((name) => `image-build:${name}`);
 
-/** An unconfigured cloud, and one that is down. */
+/** A cloud that is not configured, and one that is down. */
 const FAULTY_PROVIDERS = `
   - {name: no-such-cloud, cloud: no-such-cloud, image-type: raw, max-servers: 1, images: [{name: trusty, min-ram: 1}]}
   - name: away
@@ -133,7 +133,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       admin = new Admin({ host: '127.0.0.1', port: server.port });
       undo(() => admin.close());
       await offered(...BUILD_FUNCTIONS, 'image-upload:there', 'image-upload:tarred', 'image-delete:there');
-      // Each worker connects by itself.
+      // Each worker connects on its own.
       await waitUntil('three workers', async () => (await workers()).length === 3);
     });
 
@@ -190,7 +190,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       assert.deepEqual([deletion.end, deletion.data], ['WORK_COMPLETE', '']);
       const left = (await readdir(site.images)).filter((name) => name.startsWith('0000000007'));
       assert.deepEqual(left, [], 'COMPAT 1.8: not even the manifest directory is left');
-      await waitUntil('its functions to go', async () => !String(await functions()).includes('0000000007'));
+      await waitUntil('no functions', async () => !String(await functions()).includes('0000000007'));
 
       const packets = [...build.packets, ...upload.packets];
       assert.deepEqual(
@@ -248,7 +248,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
     it('a deletion of an unregistered image waits until it is registered (COMPAT 1.5)', async () => {
       await client.build('debian', '0000000010');
       await client.delete('0000000010');
-      await waitUntil('its functions to go', async () => !String(await functions()).includes('0000000010'));
+      await waitUntil('no functions', async () => !String(await functions()).includes('0000000010'));
       const second = client.submit('image-delete:0000000010', '""');
       await second.created;
       const waiting = (await admin.status()).find(({ name }) => name === 'image-delete:0000000010');
@@ -292,7 +292,7 @@ it('the builder sends the expected packets in the expected order over Python’s
   await client.build('debian', '1');
   await client.delete('1');
   const cantDo = 'Nodepool Builder Upload Worker 1: CANT_DO image-delete:1';
-  await waitUntil('the function to go', () => server.received.includes(cantDo));
+  await waitUntil('the function to disappear', () => server.received.includes(cantDo));
 
   const sent = server.received.filter((line) => line.startsWith('Nodepool'));
   const position = (pattern: RegExp): number => sent.findIndex((line) => pattern.test(line));
@@ -326,7 +326,7 @@ const KNOWN_TO_GEARD = [
   'ECHO_REQ',
 ];
 
-/** An image, one that cannot be converted, and every file that broke the Python builder. */
+/** Writes an image, one that cannot be converted, and all files that broke the Python builder. */
 async function layOut(images: string): Promise<void> {
   const files = [
     'there.raw',

@@ -1,4 +1,4 @@
-// Only in test:all: it restarts job servers and builders again and again.
+// Only in test:all: it restarts job servers and builders repeatedly.
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
@@ -11,7 +11,7 @@ import { startGearmand } from '../fixtures/gearmand.ts';
 import { NodepoolClient } from '../fixtures/nodepool-client.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** A build that runs until the test opens the gate. */
+/** Starts a build that runs until the test opens the gate. */
 const GATED = `
   - {name: gated, elements: [wait]}`;
 
@@ -41,7 +41,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       await site.remove();
     });
 
-    /** Number of connections that offer each job function with a prefix. */
+    /** Returns the number of connections that offer each job function with a prefix. */
     async function offered(prefix: string): Promise<Record<string, number>> {
       const admin = new Admin({ host: '127.0.0.1', port: server.port });
       try {
@@ -84,10 +84,10 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
     it('a restarted builder offers its images, each function once (COMPAT 1.2)', async () => {
       await client.build('debian', '1');
       assert.equal(await builder.end('SIGINT'), 0);
-      await waitUntil('it to be gone', async () => Object.keys(await offered('image-')).length === 0);
+      await waitUntil('no functions', async () => Object.keys(await offered('image-')).length === 0);
       builder = await site.start();
       const all = ['image-build:debian', 'image-build:gated', 'image-delete:1', 'image-upload:1'];
-      // Its workers connect one after the other.
+      // Its workers connect in sequence.
       await waitUntil(
         'all functions',
         async () => Object.keys(await offered('image-')).length === all.length,

@@ -1,4 +1,4 @@
-// Only in test:all: it restarts job servers again and again.
+// Only in test:all: it restarts job servers repeatedly.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
@@ -115,7 +115,7 @@ async function offered({ server }: Side, expected: readonly string[]): Promise<v
       return last.toSorted().join() === expected.toSorted().join();
     });
   } catch (error) {
-    throw new Error(`there are ${last.join(', ')}`, { cause: error });
+    throw new Error(`the functions are ${last.join(', ')}`, { cause: error });
   } finally {
     await admin.close();
   }
@@ -125,5 +125,5 @@ function of(imageId: string): string[] {
   return [`image-upload:${imageId}`, `image-delete:${imageId}`];
 }
 
-/** The builder's functions at start. */
+/** Functions of the builder at its start. */
 const ALL = ['image-build:debian', ...of('1'), ...of('2')];

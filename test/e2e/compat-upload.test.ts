@@ -16,7 +16,7 @@ import { setUp } from '../fixtures/set-up.ts';
 import { type StatsdListener, startStatsdListener } from '../fixtures/statsd-listener.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** All are the same cloud; `impatient` has a short time limit. */
+/** Providers of the same cloud; `impatient` has a short timeout. */
 const PROVIDERS = `
   - name: cloud-a
     cloud: mycloud
@@ -82,7 +82,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
   });
   afterEach(() => cloud.glance.clear());
 
-  /** The image in the cloud, by the builder's response. */
+  /** Returns the image in the cloud that the builder's result names. */
   async function uploaded(data: string): Promise<GlanceImage> {
     const { 'external-id': id } = JSON.parse(data) as { 'external-id': string };
     const found = (await cloud.account.images()).find((image) => image.id === id);
@@ -247,7 +247,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     );
     assert.match(entry, /"provider": ?"impatient"/);
     await running;
-    cloud.glance.clear(); // the time limit of the upload may have ended it before its PUT
+    cloud.glance.clear(); // the timeout may have ended the upload before its PUT
     const { end } = await client.upload('9', 'cloud-a', 'trusty');
     assert.equal(end, 'WORK_COMPLETE');
     await waitUntil(
@@ -257,7 +257,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
   });
 });
 
-/** Puts a qemu-img that records its calls into a directory of PATH. */
+/** Installs a qemu-img that records its calls into a directory in PATH. */
 async function countConversions(directory: string): Promise<string> {
   const log = join(directory, 'qemu-img.log');
   const program = execFileSync('which', ['qemu-img'], { encoding: 'utf8' }).trim();

@@ -73,7 +73,7 @@ const LINES: readonly (readonly [typed: string, args: readonly string[]])[] = [
 ];
 
 /**
- * Types lines into an interactive shell on a terminal. Returns the arguments that each of them runs the command with.
+ * Types lines into an interactive shell on a terminal. Returns the command's arguments for each line.
  */
 async function type(shell: string, setup: string): Promise<readonly string[]> {
   const terminal = spawn('script', ['-qec', shell, '/dev/null'], { cwd: directory, env });
@@ -84,7 +84,7 @@ async function type(shell: string, setup: string): Promise<readonly string[]> {
 }
 
 /**
- * A function of bash and zsh in place of the command: it prints its arguments, but responds to the script like the
+ * Shell function for bash and zsh that replaces the command: it prints its arguments, but passes completion to the
  * command.
  */
 const PRINT = `nodepool-builder() {

@@ -13,7 +13,7 @@ import { undoAfter } from '../fixtures/undo-after.ts';
 
 const SIZE = 4 * 1024 * 1024;
 
-/** A directory with the image `debian.raw`. */
+/** Creates a directory with the image `debian.raw`. */
 async function createDirectory(t: TestContext): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'convert-command-'));
   undoAfter(t, () => rm(directory, { recursive: true }));

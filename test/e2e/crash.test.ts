@@ -14,7 +14,7 @@ import { setUp } from '../fixtures/set-up.ts';
 import { createSite, DOCS, type Site } from '../fixtures/site.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** Number of kills of each kind of job, spread evenly over its duration. */
+/** Number of kills per kind of job, spread evenly over its duration. */
 const KILLS = 3;
 
 const MINI = `
@@ -47,22 +47,22 @@ afterEach(async () => {
 });
 
 /**
- * Has a job done by a builder that is killed after `milliseconds`, or by its successor.
+ * Runs a job in a builder that is killed after `milliseconds`, or in its successor.
  *
- * @returns whether it was done before the kill
+ * @returns whether the job was done before the kill
  */
 async function doDespiteKill(functionName: string, argument: string, milliseconds: number): Promise<boolean> {
   const job = client.submit(functionName, argument);
   await job.handle;
-  await delay(milliseconds); // the test varies the time of the kill: there is no event to wait for
+  await delay(milliseconds); // the time of the kill is varied, so no event exists
   await builder.end('SIGKILL');
-  await waitUntil('gearmand to know that the builder is gone', async () => {
+  await waitUntil('gearmand to notice the loss of the builder', async () => {
     return (await admin.status()).every(({ availableWorkers }) => availableWorkers === 0);
   });
   const isDone = (await admin.status()).every(({ total }) => total === 0);
   builder = await startBuilder(site.config);
   await job;
-  await waitUntil('the job to be gone from the queue', async () => {
+  await waitUntil('the job to leave the queue', async () => {
     return (await admin.status()).every(({ total }) => total === 0);
   });
   return isDone;
@@ -79,7 +79,7 @@ function moments(duration: number): number[] {
   return Array.from({ length: KILLS }, (_, index) => (duration * (index + 0.5)) / KILLS);
 }
 
-/** The files of an image on record, once their checksums are known: a builder may compute them after its start. */
+/** Returns the recorded files of an image, with the checksums that a builder may compute after its start. */
 async function checksumsOf(imageId: string): Promise<{ format: string; sha256: string }[]> {
   const manifest = join(site.images, '.nodepool-builder/manifests', `${imageId}.json`);
   return await waitUntil(`the checksums of ${imageId}`, async () => {
@@ -88,7 +88,7 @@ async function checksumsOf(imageId: string): Promise<{ format: string; sha256: s
   });
 }
 
-/** Checks that images-dir has only complete images, which are offered. */
+/** Checks that images-dir contains only complete images, which are offered. */
 async function assertWhole(...imageIds: readonly string[]): Promise<void> {
   const files: string[] = [];
   for (const id of imageIds) {
@@ -106,7 +106,7 @@ async function assertWhole(...imageIds: readonly string[]): Promise<void> {
   assert.deepEqual(manifests.toSorted(), imageIds.map((id) => `${id}.json`).toSorted());
   assert.deepEqual((await readdir(site.images)).toSorted(), ['.nodepool-builder', ...files].toSorted());
   const expected = imageIds.flatMap((id) => [`image-delete:${id}`, `image-upload:${id}`]);
-  await waitUntil('the right functions', async () => {
+  await waitUntil('the functions of the images', async () => {
     const offered = (await offeredFunctions(server.port)).filter((name) => !name.startsWith('image-build:'));
     return JSON.stringify(offered) === JSON.stringify(expected.toSorted());
   });
@@ -147,8 +147,8 @@ describe('SIGKILL and a restart', () => {
       const id = `deleted-${index}`;
       await client.submit('image-build:docs', JSON.stringify({ 'image-id': id }));
       const isDone = await doDespiteKill(`image-delete:${id}`, '', moment);
-      // A builder that was killed just after its response still has the record of the deletion: its successor offers
-      // the function as long as the job may come again, and runs it.
+      // A builder that was killed just after its result still has the record of the deletion. Its successor offers the
+      // function as long as the job may return, and runs it.
       const isRemembered = existsSync(join(site.images, '.nodepool-builder/deleted', id));
       if (isDone && isRemembered) await client.submit(`image-delete:${id}`, '');
       await assertWhole();
@@ -157,7 +157,7 @@ describe('SIGKILL and a restart', () => {
 
   it('SIGKILL during disk-image-create leaves no processes, mounts and loop devices after a restart', async () => {
     const job = client.submit('image-build:mini', '{"image-id": "0001"}');
-    // A job that fails ends the test with its reason.
+    // A failed job ends the test with its error.
     await Promise.race([builder.logged(/nodepool\.image\.build\.mini: .*Target: install\.d/), job]);
     await builder.end('SIGKILL');
     builder = await startBuilder(site.config);

@@ -10,7 +10,7 @@ import { undoAfter } from '../fixtures/undo-after.ts';
 
 const run = promisify(execFile);
 
-/** A shell session in a network namespace of its own, where port 4730 is free. */
+/** A shell session in a new network namespace, where port 4730 is free. */
 const SESSION = `
 ip link set lo up
 builder="$1" config="$2"

@@ -1,4 +1,4 @@
-// Only in test:all: it builds a Debian image of each example.
+// Only in test:all: it builds a Debian image for each example.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { glob, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -14,7 +14,7 @@ import { pathForDib } from '../fixtures/device-mapper.ts';
 
 const run = promisify(execFile);
 
-/** Its elements need others of its directory. `npm run quickstart` builds it. */
+/** Not built here, because its elements need others in its directory. `npm run quickstart` builds it. */
 const QUICKSTART = 'examples/quickstart/nodepool.yaml';
 
 interface DiskImageEntry {
@@ -25,10 +25,10 @@ interface DiskImageEntry {
   readonly 'env-vars'?: object;
 }
 
-/** A disk image of a configuration file. */
+/** A disk image in a configuration file. */
 interface Site extends DiskImageEntry {
   readonly file: string;
-  /** The file as readers know it. */
+  /** Path of the file, as readers know it. */
   readonly shown: string;
 }
 
@@ -40,12 +40,12 @@ const env = { ...process.env, PATH: await pathForDib(), http_proxy: proxy.url };
 await run('modprobe', ['vfat']).catch(() => {}); // it may be built in
 const hasVfat = /\bvfat$/m.test(await readFile('/proc/filesystems', 'utf8'));
 
-/** The elements that this kernel can build: without vfat it cannot mount an EFI system partition. */
+/** Selects the elements that this kernel can build: without vfat it cannot mount an EFI system partition. */
 function buildable({ elements = [] }: DiskImageEntry): readonly string[] {
   return elements.filter((element) => hasVfat || element !== 'block-device-efi');
 }
 
-/** Configurations that the project shows to its users, by their names. */
+/** Configurations that the project shows to users, by name. */
 async function configurations(): Promise<ReadonlyMap<string, string>> {
   const files = new Map<string, string>();
   for await (const name of glob('examples/**/nodepool.yaml', { cwd: ROOT })) {
@@ -67,7 +67,7 @@ async function configurations(): Promise<ReadonlyMap<string, string>> {
   return files.set('nodepool-builder init', initial);
 }
 
-/** Disk images of diskimage-builder in these configurations; those that differ in nothing are in one group. */
+/** Groups the diskimage-builder images in these configurations by equality. */
 async function sitesByBuild(): Promise<ReadonlyMap<string, readonly Site[]>> {
   const sites: Site[] = [];
   for (const [shown, file] of await configurations()) {
@@ -90,7 +90,7 @@ describe('the disk images of examples, documents and init', { concurrency: true 
     it(`disk-image-create builds ${build} as shown in ${names}`, async () => {
       const unchanged = ({ elements = [], ...site }: Site) =>
         buildable({ elements, ...site }).length === elements.length;
-      const { name, file, release = '' } = sites.find(unchanged) ?? assert.fail('none is buildable');
+      const { name, file, release = '' } = sites.find(unchanged) ?? assert.fail('no disk image can be built');
       const output = await mkdtemp(join(directory, 'output-'));
       const variables = { ...env, DIB_IMAGE_CACHE: join(output, 'cache') };
       const { stdout } = await run(...builderCommand('build', name, '-c', file, '--output', output), {
@@ -108,7 +108,7 @@ describe('the disk images of examples, documents and init', { concurrency: true 
   }
 });
 
-/** Opens the root file system of a disk with partitions. Returns a function that reads its files. */
+/** Opens the root file system of a partitioned disk. Returns a function that reads its files. */
 async function openRoot(image: string): Promise<(path: string) => Promise<string>> {
   const raw = `${image}.disk`;
   await run('qemu-img', ['convert', '-O', 'raw', image, raw]);

@@ -12,7 +12,7 @@ import { runInProcess } from '../fixtures/command-in-process.ts';
 import { type Outcome, runCommand } from '../fixtures/command-outcome.ts';
 import { setUp } from '../fixtures/set-up.ts';
 
-/** Disk image and provider of the files. */
+/** Disk image and provider in the files. */
 const NAMES = {
   diskimages: [{ name: 'docs', builder: 'directory-tree' }],
   providers: [
@@ -57,9 +57,9 @@ setUp(async (undo) => {
   undo(() => process.chdir('/'));
 });
 
-/** Command lines, with their exit code and what their error says. */
+/** Command lines with their exit code and a pattern for the error. */
 const CASES: readonly (readonly [line: string, reason: ExitReason, error: RegExp])[] = [
-  // Options that need, or exclude, each other.
+  // Options that require, or exclude, each other.
   ['prune --provider directory:pool', 'usage', /name what to delete, with --keep, --older-than or both/],
   ['latest --provider pool --image a --filter name=b', 'usage', /cannot be used with option/],
   ['latest --provider directory:pool --filter color=red', 'usage', /color/],
@@ -133,7 +133,7 @@ const CASES: readonly (readonly [line: string, reason: ExitReason, error: RegExp
   ),
 ];
 
-/** Commands that end themselves, or change this process, run in another one. */
+/** Commands that exit by themselves, or change this process, run in another process. */
 async function run(line: string): Promise<Outcome> {
   const args = line.split(' ');
   return await (/^(?:-|manage|gearmand)/.test(line) ? runCommand(...args) : runInProcess(...args));

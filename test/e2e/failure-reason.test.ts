@@ -79,7 +79,7 @@ it('a command prints the reason for a failed deletion, and the image stays', asy
   const run = (...args: readonly string[]) => runCommand(...args, '-c', site.config);
   assert.equal((await run('image-build', 'docs', '--image-id', 'docs-1')).code, 0);
   const record = join(site.images, '.nodepool-builder/deletes/docs-1');
-  await mkdir(record); // in place of the file that the builder writes first
+  await mkdir(record); // blocks the first file that the builder writes
   const failed = await run('image-delete', 'docs-1');
   assert.equal(failed.code, 1);
   const reason = `EISDIR: illegal operation on a directory, open '${record}'`;

@@ -17,16 +17,16 @@ import { waitUntil } from '../fixtures/wait-until.ts';
 
 interface CancelSite extends ManagedSite {
   readonly builder: BuilderProcess;
-  /** Builds wait while this file exists. */
+  /** File that makes builds wait while it exists. */
   readonly gate: string;
   readonly client: Client;
-  /** Handles of the jobs at the server, by whether they run. */
+  /** Returns the handles of the server's jobs, by whether they run. */
   jobs(): Promise<Readonly<Record<'running' | 'waiting', readonly string[]>>>;
   /** Cancels a job with Debian's gearadmin. */
   cancel(handle: string): Promise<void>;
 }
 
-/** A site with a job server and a builder, which builds one of two images at a time. */
+/** Starts a site with a job server, and a builder that builds one of two images at a time. */
 async function startSite(t: TestContext, { port, options = [] }: Server): Promise<CancelSite> {
   const site = await createManagedSite(t, {}, port);
   const gate = join(site.directory, 'gate');
@@ -92,7 +92,7 @@ for (const [name, startServer] of Object.entries(SERVERS)) {
     test('gearadmin --cancel-job stops what the manager waits for, and a waiting build never runs', async (t) => {
       const site = await startSite(t, await startServer(t));
       const manager = spawnManager(t, site.config);
-      const [waiting = ''] = await waitUntil('a build that waits', async () => {
+      const [waiting = ''] = await waitUntil('a waiting build', async () => {
         const { running, waiting: found } = await site.jobs();
         return running.length === 1 && found.length === 1 && found;
       });
@@ -118,7 +118,7 @@ for (const [name, startServer] of Object.entries(SERVERS)) {
       });
       await site.cancel(running);
       await site.builder.logged(/build \S+ of docs was cancelled by gearadmin/);
-      await waitUntil('its record', async () =>
+      await waitUntil('the record of the build', async () =>
         (await states()).every(([state]) => state === 'cancelled' || state === 'ready'),
       );
       assert.equal((await states()).filter(([state]) => state === 'cancelled').length, 2);

@@ -19,7 +19,7 @@ interface Site extends GearmandCommand {
   readonly install: (list: string) => Promise<void>;
 }
 
-/** The TLS options, and peers whose certificates they accept. */
+/** TLS options, and peers whose certificates they accept. */
 async function certificates(t: TestContext) {
   const directory = await temporaryDirectory(t);
   const file = (name: string): string => join(directory, name);

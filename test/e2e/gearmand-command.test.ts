@@ -126,7 +126,7 @@ test('a job fails after --job-retries workers died while running it', async (t) 
   await assert.rejects(job.result, { code: 'job-failed' });
 });
 
-/** A worker whose process ends during its job. */
+/** Starts a worker whose process ends during its job. */
 function workerThatDies(port: number): [command: string, args: string[]] {
   return [
     'gearman',

@@ -9,7 +9,7 @@ import { createSite, type Site } from '../fixtures/site.ts';
 import { statementIn, writeKeys } from '../fixtures/site-key.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 
-/** Variables of a site whose names say nothing, or something that no pattern knows. */
+/** Variables whose names do not suggest a secret, or do so in a way that no pattern matches. */
 const SECRETS: Readonly<Record<string, string>> = {
   DIB_DEV_USER_PASSWORD: 'correct-horse',
   API_KEY: 'battery-staple',
@@ -25,10 +25,10 @@ const SHOWN: Readonly<Record<string, string>> = {
   MIRROR: 'https://ci:s3cr3t-pass@mirror.example.org/debian?signature=0123456789abcdef&dist=stable',
 };
 
-/** Values without a secret that occur in every log. */
+/** Values that are not secret, and occur in every log. */
 const ORDINARY: Readonly<Record<string, string>> = { FLAG: 'true', ONE: '1', BINARIES: '/usr/bin:/usr/sbin' };
 
-/** An element that prints its environment in every way of a shell, in the chroot. */
+/** Element that prints its environment in every way that a shell can, in the chroot. */
 const INSTALL = `#!/bin/bash
 set -eux
 ${Object.keys({ ...SECRETS, ...SHOWN })

@@ -15,7 +15,7 @@ import { MAY_ACT, startWebSite, type WebSite } from '../fixtures/web-site.ts';
 
 type BuildOrUpload = Readonly<Record<string, string>>;
 
-/** Makes a file system without files, and leaves a list of packages next to it. */
+/** Script that creates an empty file system, and leaves a package list next to it. */
 const COMMAND = [
   'sh',
   '-ec',
@@ -26,7 +26,7 @@ const COMMAND = [
   '{directory}/{image-id}.packages',
 ];
 
-/** Writes the list of packages that the command leaves. */
+/** Writes the package list that the command leaves. */
 async function writePackages(path: string, versions: Readonly<Record<string, string>>): Promise<void> {
   const lines = Object.entries(versions).map(([name, version]) => `deb\t${name}\t${version}\tamd64\n`);
   await writeFile(path, `os\tdebian\t13\n${lines.join('')}`);
@@ -72,7 +72,7 @@ it('image-status, the API and the page show where an image comes from', async (t
     removed: [{ name: 'telnet', version: '1.0' }],
     changed: [{ name: 'curl', before: '8.0', after: '9.0' }],
   });
-  const upload = origin.uploads[0]?.['upload-id'] ?? assert.fail('no upload');
+  const upload = origin.uploads[0]?.['upload-id'] ?? assert.fail('the image has no upload');
   assert.deepEqual((await site.api(`/uploads/${upload}/origin`)).body, origin.uploads[0]);
 
   assert.deepEqual(await site.list('image-status', second), origin);

@@ -12,15 +12,15 @@ import {
 } from '../fixtures/packed-packages.ts';
 
 /**
- * Third-party packages and their bytes. Version 0.1.0, before it had provider packages for clouds, installed 201 packages
- * of 30.7 MB. Provenance brought 4 of 4.9 MB, nearly all of it the models and schemas of CycloneDX. A twentieth more is left
- * for new versions of these packages.
+ * Third-party packages and their size in bytes. Version 0.1.0, without cloud provider packages, installed 201 packages
+ * of 30.7 MB. Provenance added 4 of 4.9 MB, mostly the models and schemas of CycloneDX. A twentieth is left for new
+ * versions of these packages.
  */
 const MAX = { packages: 215, bytes: 37.4e6 };
 
-/** An empty project into which the command is installed from its tarballs. */
+/** Empty project into which the command is installed from its tarballs. */
 let site: string;
-/** Directory names of the packages that come with the command. */
+/** Directory names of the packages that the command installs. */
 let ours: readonly string[];
 
 before(async () => {
@@ -65,7 +65,7 @@ interface InstalledPackage {
   readonly bytes: number;
 }
 
-/** Packages in `node_modules`, nested ones included; several versions of a package are several. */
+/** Lists the packages in `node_modules`, including nested ones. Each version of a package counts. */
 async function installedPackages(): Promise<readonly InstalledPackage[]> {
   const sizes = new Map<string, number>();
   for await (const path of glob('node_modules/**', { cwd: site })) {

@@ -18,7 +18,7 @@ interface Followed {
   readonly child: ChildProcessWithoutNullStreams;
   /** Waits for a text in the output of the command. */
   shown(text: RegExp): Promise<void>;
-  /** Waits for the end of the command, and returns its exit code. */
+  /** Waits for the end of the command. Returns its exit code. */
   readonly code: Promise<number | null>;
 }
 
@@ -49,7 +49,7 @@ async function forever(signal: AbortSignal): Promise<never> {
   );
 }
 
-/** Waits until a builder runs something with this text in its log. */
+/** Waits until a running build or upload has this text in its log. */
 async function running(site: GatedSite, imageId: string): Promise<void> {
   await waitUntil(`the log of ${imageId}`, async () =>
     (await runCommand('logs', imageId, '-c', site.config)).stdout.includes('begun\n'),
@@ -63,7 +63,7 @@ async function imagesOf(site: GatedSite): Promise<readonly string[]> {
 test('the first Ctrl-C on a terminal shows where the build runs, and a second one cancels it', async (t) => {
   const site = await startGatedSite(t);
   const [file, args] = builderCommand('image-build', 'docs', '--image-id', 'docs-1', '-c', site.config);
-  // Without exec, the shell could end by the same Ctrl-C.
+  // Without exec, the same Ctrl-C could also end the shell.
   const terminal = start(t, 'script', ['-qec', ['exec', file, ...args].join(' '), '/dev/null']);
   await running(site, 'docs-1');
   terminal.child.stdin.write('\x03');
@@ -209,6 +209,6 @@ test('a third SIGINT ends the command at once, also while the builder does not r
   const begun = performance.now();
   build.child.kill('SIGINT');
   assert.equal(await build.code, 6);
-  const limit = 10_000; // of the builder's response
+  const limit = 10_000; // for the builder's response
   assert.ok(performance.now() - begun < limit / 2);
 });

@@ -38,7 +38,7 @@ function digestsOf(bytes: Buffer): { md5: string; sha256: string } {
   return { md5: digest('md5'), sha256: digest('sha256') };
 }
 
-/** The part of the JSON that describes the bytes of the image and of its source file. */
+/** Returns the part of the JSON that describes the image's bytes and its source file. */
 function pick({ size, md5, sha256, source }: Readonly<Record<string, unknown>>): object {
   return { size, md5, sha256, source };
 }
@@ -199,7 +199,7 @@ test('a stopped upload leaves nothing in a cloud, and reap removes what a killed
     const child = spawn(file, args, { env, stdio: ['ignore', 'ignore', 'pipe'] });
     const said = text(child.stderr);
     undoAfter(t, () => child.kill('SIGKILL'));
-    await waitUntil('data at the cloud', async () =>
+    await waitUntil('the first data in the cloud', async () =>
       (await account.images()).some(({ status }) => status === 'saving'),
     );
     child.kill(signal);

@@ -42,7 +42,7 @@ function pem({ cert, key }: CertificateFiles) {
   return { cert: readFileSync(cert), key: readFileSync(key) };
 }
 
-/** Requires certificates of clients that our authority has signed. */
+/** Starts a job server that requires client certificates of our authority. */
 function mutual() {
   return { ...pem(server), ca: readFileSync(authority.ca), requestCert: true, rejectUnauthorized: true };
 }

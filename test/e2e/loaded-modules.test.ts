@@ -9,7 +9,7 @@ import { createManagedSite, endAfter } from '../fixtures/managed-site.ts';
 /** Modules that only sites with attestations need. */
 const OF_ATTESTATIONS = /loads .*(?:\/@sigstore\/|cyclonedx|packageurl)/;
 
-/** Prints the address of each module that is loaded. */
+/** Script that prints the URL of each module that is loaded. */
 const REPORT = `
 import { registerHooks } from 'node:module';
 import { writeSync } from 'node:fs';
@@ -24,7 +24,7 @@ registerHooks({
 /** Modules that only the manager needs. */
 const OF_THE_MANAGER = /loads .*(?:\/pg\/|node:sqlite)/;
 
-/** Modules that only images of Zuul need. */
+/** Modules that only Zuul images need. */
 const OF_ZUUL = /loads .*(?:\/got\/|\/mqtt\/|zuul-api\.ts)/;
 
 /** Modules that only on-instance builds need. */
@@ -57,7 +57,7 @@ test('a command that submits a job queries a job server before it loads a module
   }
 });
 
-/** Modules that a command loads, including Node.js’s own. */
+/** Returns the modules that a command loads, including Node.js’s own. */
 function loadedBy(args: readonly string[]): readonly string[] {
   const program = 'packages/nodepool-builder/src/commands/main.ts';
   const code = `

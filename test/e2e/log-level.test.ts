@@ -19,14 +19,14 @@ import { createManagedSite, docsImage, endAfter, spawnManager } from '../fixture
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** Levels of `--log-level`, and the levels in the log of a site where something is wrong. */
+/** Values of `--log-level`, and the levels in the log of a site with problems. */
 const CASES = [
   ['info', ['INFO', 'WARNING']],
   ['warn', ['WARNING']],
   ['error', []],
 ] as const;
 
-/** An unknown key, of which the daemon warns. */
+/** An unknown key, about which the daemon warns. */
 const ODD_IMAGE = docsImage({ elments: 'vm' });
 
 function levelsOf(log: readonly string[]): readonly string[] {
@@ -72,7 +72,7 @@ for (const [level, expected] of CASES) {
       const pid = Number(await readFile(pidFile, 'utf8'));
       undoAfter(t, async () => {
         process.kill(pid, 'SIGTERM');
-        await waitUntil('its end', () => !existsSync(`/proc/${pid}`));
+        await waitUntil('the daemon to end', () => !existsSync(`/proc/${pid}`));
       });
       const log = await readFile(join(site.images, '.nodepool-builder/nodepool-builder.log'), 'utf8');
       assert.deepEqual(levelsOf(log.split('\n').filter(Boolean)), expected);

@@ -9,7 +9,7 @@ import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 import { startWebSite, type WebSite } from '../fixtures/web-site.ts';
 
-/** Prints lines, waits for the file `go`, prints more, and ends. */
+/** Script that prints lines, waits for the file `go`, prints more, and ends. */
 const SCRIPT = `
 for n in $(seq 300); do echo "line $n of <b>300</b>"; done
 printf '\\033[31mred & dangerous <script>alert(1)</script>\\033[0m\\n'
@@ -29,7 +29,7 @@ async function startBuild(site: WebSite): Promise<string> {
   });
 }
 
-/** Prints lines of several widths, of which most wrap, waits for the file `go`, prints more, and waits for `end`. */
+/** Script that prints lines of several widths, most of which wrap, waits for `go`, prints more, and waits for `end`. */
 const LONG_LINES = `
 lines() { seq "$2" | awk -v of="$1" '{ printf "%d ", $1; for (n = $1 % 300; n > 0; n--) printf "x"; print " of " of }'; }
 lines first 300
@@ -49,7 +49,7 @@ describe('the page of a build', () => {
     const imageId = await startBuild(site);
     const browser = await startBrowser(t);
     const { page, errors } = await openPage(browser, `${site.url}/builds/${imageId}`);
-    // The box is below the fold when its first lines come: they have no height before it is in sight.
+    // The log box is below the fold when its first lines arrive, so they have no height until it is visible.
     const endIsInSight = (text: string) =>
       page.waitForFunction(`(() => {
         const log = document.querySelector('#log');

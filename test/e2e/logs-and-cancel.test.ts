@@ -32,7 +32,7 @@ test('the command logs shows a running build’s and an upload’s log, from ano
   follow.stdout.setEncoding('utf8').on('data', (text: string) => {
     shown += text;
   });
-  await waitUntil('the line that was there', () => shown.endsWith('begun\n'));
+  await waitUntil('the existing line', () => shown.endsWith('begun\n'));
   const closed = once(follow, 'close');
   await rm(site.gate);
   assert.deepEqual(await closed, [0, null]);
@@ -111,7 +111,7 @@ test('a cancelled build is cancelled in the manager’s records, and the manager
     return build?.host === hostname() && String(build['image-id']);
   });
   assert.equal((await runCommand('cancel', imageId, '-c', site.config)).code, 0);
-  const [build] = await waitUntil('the record of the end', async () => {
+  const [build] = await waitUntil('the record of the ended build', async () => {
     const builds = await site.list('dib-image-list');
     return builds[0]?.state !== 'building' && builds;
   });
@@ -144,7 +144,7 @@ test('the command cancel and the API withdraw a build that waits for a builder, 
     const { code, stdout, stderr } = await runCommand('cancel', id, '-c', site.config);
     return [code, stdout, stderr];
   };
-  const builds = await waitUntil('a build that runs', async () => {
+  const builds = await waitUntil('a running build', async () => {
     const found = await site.list('dib-image-list');
     return found.length === 2 && found.some(({ host }) => host === hostname()) && found;
   });
@@ -162,7 +162,7 @@ test('the command cancel and the API withdraw a build that waits for a builder, 
 
   const image = running.diskimage ?? '';
   assert.deepEqual(await cancel(image), [0, `build ${running['image-id']} is cancelled\n`, '']);
-  await waitUntil('its record', async () => (await stateOf(running['image-id'])) === 'cancelled');
+  await waitUntil('the cancelled build', async () => (await stateOf(running['image-id'])) === 'cancelled');
   assert.equal((await cancel(image))[0], 3);
   assert.equal((await cancel(waiting['image-id'] ?? ''))[0], 3);
   await rm(gate);
@@ -179,7 +179,7 @@ test('the command cancel withdraws an upload that waits for a builder', async (t
     providers: ['east', 'west'].map((name) => provider(name, { 'post-upload-hook': hook })),
   });
   const service = endAfter(t, await startBuilder(site.config, '--all-in-one', '--upload-workers', '1'));
-  const uploads = await waitUntil('an upload that runs', async () => {
+  const uploads = await waitUntil('a running upload', async () => {
     const found = await site.list('image-list');
     return found.length === 2 && found.some(({ host }) => host === hostname()) && found;
   });

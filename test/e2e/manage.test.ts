@@ -24,7 +24,7 @@ before(async () => {
 });
 after(() => server.stop());
 
-/** Each test has a disk image with a name of its own, because all tests share a job server. */
+/** Each test uses its own name for the disk image, because all tests share a job server. */
 async function newSite(t: Parameters<typeof createManagedSite>[0], name: string): Promise<ManagedSite> {
   return await createManagedSite(t, settingsOf(name), server.port);
 }

@@ -24,7 +24,7 @@ it('the manager uploads builds imported from Zuul, and keeps the configured numb
   undoAfter(t, () => server.stop());
   const providers = [provider('east', { images: [{ name: 'node', diskimage: 'noble' }] })];
   const site = await createManagedSite(t, { diskimages: [], providers }, server.port);
-  // The builder has no Zuul: the test puts the images there.
+  // The builder does not use Zuul: the test writes the images.
   const builderConfig = join(site.directory, 'builder.yaml');
   await copyFile(site.config, builderConfig);
   endAfter(t, await startBuilder(builderConfig));
@@ -65,7 +65,7 @@ it('the manager uploads builds imported from Zuul, and keeps the configured numb
   const kept = taken.slice(1).map((id) => `${id}.qcow2`);
   await manager.logged(new RegExp(`deleted build ${first}`));
   assert.deepEqual(await site.built(), kept);
-  await waitUntil('two to be left in the provider', async () => (await site.uploaded('east')).length === 2);
+  await waitUntil('two images in the provider', async () => (await site.uploaded('east')).length === 2);
   const status = await site.list('image-status');
   assert.deepEqual(
     status.map(({ provider: name, state, ready, newest }) => [name, state, ready, newest]),

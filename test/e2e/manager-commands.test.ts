@@ -18,7 +18,7 @@ import {
 } from '../fixtures/managed-site.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** Of some seconds or minutes. */
+/** Pattern for an age of seconds or minutes. */
 const AGE = String.raw`\d+ (?:s|min)(?: \d+ s)?`;
 
 describe('the lists', () => {
@@ -130,12 +130,12 @@ describe('the lists', () => {
       await writeFile(`${copy}.json`, JSON.stringify({ ...manifest, 'image-id': name, 'upload-id': mark }));
     }
     await copyFile(uploaded, join(site.images, 'by-hand.qcow2'));
-    const strays = await waitUntil('the image that was put there by hand', async () => {
+    const orphans = await waitUntil('the image that was copied by hand', async () => {
       const found = await site.list('alien-image-list');
       return found.length === 3 && found;
     });
     assert.deepEqual(
-      strays
+      orphans
         .map(({ provider: name, 'image-id': id, ours }) => [name ?? 'builder', id, ours].join(' '))
         .toSorted(),
       ['builder by-hand false', 'east alien false', 'east leaked true'],
@@ -313,7 +313,7 @@ describe('--help', () => {
       'prune',
       'reap',
     ];
-    // One process for all commands: starting each would take most of the time.
+    // One process for all commands, because starting each would take most of the time.
     const program = `
       import { main } from 'nodepool-builder';
       for (const command of process.argv.slice(1)) process.exitCode ||= await main([command, '--help']);`;

@@ -1,30 +1,30 @@
-// Only in test:all: it cuts hosts off and waits until they are back.
+// Only in test:all: it cuts hosts off and waits until they are reconnected.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type BuilderHost, type ManyHosts, startManyHosts } from '../fixtures/many-hosts.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** One disk image that both builders can make. */
+/** One disk image that both builders can build. */
 const DEBIAN = { a: ['debian'], b: ['debian'], c: ['debian'] };
 
-/** The example as it is: only builder B makes one of the three. */
+/** The example as documented: only builder B builds one of the three. */
 const ALL = {
   a: ['debian', 'debian-12', 'debian-efi'],
   b: ['debian', 'debian-12', 'debian-efi'],
   c: ['debian', 'debian-12'],
 };
 
-/** Number of builds that wait at the gate of a host. */
+/** Returns the number of builds that wait at the gate of a host. */
 function atTheGate({ builder }: BuilderHost): number {
   return builder.log.filter((line) => /nodepool\.image\.build\.\S+: waiting/.test(line)).length;
 }
 
-/** Number of uploads whose hook runs. */
+/** Returns the number of uploads whose hook runs. */
 function hooks({ builder }: BuilderHost): number {
   return builder.log.filter((line) => /running the hook/.test(line)).length;
 }
 
-/** The builder that runs the only build, and the other one. */
+/** Returns the builder that runs the only build, and the other one. */
 async function whoBuilds({ b, c }: ManyHosts): Promise<[builds: BuilderHost, idle: BuilderHost]> {
   const first = await waitUntil('the build', () => [b, c].find((host) => atTheGate(host) > 0));
   return first === b ? [b, c] : [c, b];
@@ -34,14 +34,14 @@ async function openGates({ b, c }: ManyHosts): Promise<void> {
   await Promise.all([b, c].map(({ dib }) => dib.openGate()));
 }
 
-/** Images in the provider, such as `debian-debian-0000000001-k7f3q2xa`, without manifests and links. */
+/** Lists the images in the provider, such as `debian-debian-0000000001-k7f3q2xa`, without manifests and links. */
 async function uploaded(site: ManyHosts): Promise<string[]> {
   return (await site.pool())
     .filter((name) => name.endsWith('.qcow2') && !name.includes('-latest.'))
     .map((name) => name.slice(0, -'.qcow2'.length));
 }
 
-/** Ids of the builds that the manager has recorded as ready. */
+/** Lists the ids of the builds that the manager has recorded as ready. */
 function ready({ manager }: ManyHosts): string[] {
   return manager.log.flatMap((line) => /build (\S+) is ready/.exec(line)?.slice(1) ?? []);
 }
@@ -54,12 +54,12 @@ async function workersOf(site: ManyHosts, name: string): Promise<number> {
   return (await site.functions()).find((entry) => entry.name === name)?.workers ?? 0;
 }
 
-/** The disk image of an id such as `debian-0000000001-k7f3q2xa`. */
+/** Returns the disk image of an id such as `debian-0000000001-k7f3q2xa`. */
 function diskimageOf(imageId: string): string {
   return imageId.replace(/-\d+-\w+$/, '');
 }
 
-/** Contents of a provider with exactly these images. */
+/** Returns the contents of a provider with exactly these images. */
 function poolOf(imageIds: readonly string[]): string[] {
   const files = imageIds.flatMap((id) => {
     const name = diskimageOf(id);
@@ -68,10 +68,10 @@ function poolOf(imageIds: readonly string[]): string[] {
   return files.toSorted();
 }
 
-/** Waits until each disk image has exactly one image, at one builder and in the provider. Returns the ids. */
+/** Waits until each disk image has exactly one image, in one builder and in the provider. Returns the ids. */
 async function settled(site: ManyHosts, diskimages: readonly string[]): Promise<string[]> {
   const wanted = diskimages.toSorted().join();
-  return await waitUntil('exactly what is wanted, everywhere', async () => {
+  return await waitUntil('exactly the wanted images everywhere', async () => {
     const images = [...(await site.b.images()), ...(await site.c.images())].toSorted();
     if (images.map(diskimageOf).toSorted().join() !== wanted) return undefined;
     if ((await site.pool()).join() !== poolOf(images).join()) return undefined;
@@ -161,7 +161,7 @@ describe('many hosts', { concurrency: true }, () => {
     const { a, b, c } = site;
     await waitUntil('a build at each builder', () => [b, c].every((host) => atTheGate(host) === 1));
     await a.unplug();
-    await waitUntil('that the builders count as gone', async () =>
+    await waitUntil('the loss of both builders', async () =>
       (await site.functions()).every(({ workers }) => workers === 0),
     );
     assert.equal(await jobs(site), 3, 'all jobs wait');

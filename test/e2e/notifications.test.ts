@@ -17,13 +17,13 @@ import { waitUntil } from '../fixtures/wait-until.ts';
 const RECEIVER = join(import.meta.dirname, '../../examples/notifications/receiver.py');
 
 interface ReceivingSite extends ManagedSite {
-  /** While this file exists, builds fail. */
+  /** File that makes builds fail while it exists. */
   readonly broken: string;
-  /** What the example's receiver has printed. */
+  /** Texts that the example's receiver has printed. */
   readonly texts: readonly string[];
 }
 
-/** A site whose build fails at first, and the receiver of the example. */
+/** Starts a site whose build fails at first, and the example's receiver. */
 async function startSite(t: TestContext, entry: Settings, port?: number): Promise<ReceivingSite> {
   const site = await createManagedSite(t, {}, port);
   const [secret, broken] = ['secret', 'broken'].map((name) => join(site.directory, name)) as [string, string];
@@ -66,7 +66,7 @@ test('the manager notifies a webhook of a failure with its reason, of the recove
     const good = site.texts.filter((text) => text.includes('is ready'));
     return good.length === 3 && good;
   });
-  // The receiver responds to each event before it prints it, in a thread for each.
+  // The receiver responds to each event before printing it, each in its own thread.
   assert.deepEqual(rest.map((text) => text.replace(/docs-\S+/, 'ID')).toSorted(), [
     'build ID of docs is ready, for the first time after a failure',
     'upload of ID to east is ready',
@@ -89,7 +89,7 @@ test('a builder notifies of other clients’ jobs, such as nodepool’s, and not
   await rm(site.broken);
   await build('2');
   assert.equal(await builder.end('SIGTERM'), 0);
-  // The receiver responds to an event, which the builder waits for, before it prints it.
+  // The receiver responds to an event, which the builder waits for, before printing it.
   const [first = '', second, ...others] = await waitUntil(
     'both texts',
     () => site.texts.length > 1 && site.texts,

@@ -67,5 +67,5 @@ it('a builder makes an image on an instance, with the real gearmand, QEMU and an
   for (const place of ['instances', 'qemu-machines', 'manifests', 'staging']) {
     assert.deepEqual(await readdir(join(workspace, place)), [], place);
   }
-  await waitUntil('its functions to go', async () => (await offered()).length === 1);
+  await waitUntil('no functions', async () => (await offered()).length === 1);
 });

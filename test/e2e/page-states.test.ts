@@ -20,9 +20,9 @@ async function textOf(page: Page, url: string): Promise<string> {
   return await page.$eval('body', ({ innerText }) => innerText);
 }
 
-/** Waits until a build of a disk image has a state, and returns its id. */
+/** Waits until a build of a disk image has a state. Returns the build's id. */
 async function untilBuild(site: WebSite, diskimage: string, state: string): Promise<string> {
-  return await waitUntil(`a build of ${diskimage} that is ${state}`, async () => {
+  return await waitUntil(`a build of ${diskimage} in the state ${state}`, async () => {
     const builds = (await site.api('/builds')).body as Readonly<Record<string, string>>[];
     return builds.find((build) => build.diskimage === diskimage && build.state === state)?.['image-id'];
   });

@@ -1,4 +1,4 @@
-// Only in test:all: it cuts hosts off and waits until they are back.
+// Only in test:all: it cuts hosts off and waits until they are reconnected.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { chmod, readFile, writeFile } from 'node:fs/promises';
@@ -18,7 +18,7 @@ import { Relay } from '../fixtures/relay.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** A builder's host, whose disk-image-create waits for a gate and makes an image that other hosts do not. */
+/** A builder's host, whose disk-image-create waits for a gate, and builds an image that other hosts do not. */
 interface Host {
   readonly site: ManagedSite;
   openGate(): Promise<void>;
@@ -68,7 +68,7 @@ it('a copy of an image that differs from the record is deleted after a network p
 
   link.mend();
   await manager.logged(/several builders offer image docs-0000000001-/);
-  await waitUntil('the end of the far copy', async () => (await far.site.built()).length === 0);
+  await waitUntil('the deletion of the far copy', async () => (await far.site.built()).length === 0);
   await farBuilder.logged(
     /image docs-\S+ differs from the record, because another builder built it too; deleting this copy/,
   );

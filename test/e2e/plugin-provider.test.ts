@@ -19,7 +19,7 @@ const { NODE_TEST_CONTEXT: _, ...environment } = process.env;
 const run = async (cwd: string, command: string, ...args: readonly string[]): Promise<string> =>
   (await promisify(execFile)(command, args, { cwd, env: environment })).stdout;
 
-/** An empty directory into which the tarballs of the command and of the plugin are installed. */
+/** Empty directory into which the tarballs of the command and the plugin are installed. */
 let site: string;
 
 before(async () => {
@@ -33,7 +33,7 @@ before(async () => {
 });
 after(() => rm(site, { recursive: true, force: true }));
 
-/** A builder as a plugin in one file of TypeScript. */
+/** A builder plugin in a single TypeScript file. */
 const TREE_BUILDER = `
 import { BaseImageBuilder, type BuildContext, type BuilderModule } from '@nodepool-builder/image-builder';
 

@@ -22,20 +22,20 @@ const HOST = hostname();
 
 interface SlowSite extends ManagedSite {
   readonly process: BuilderProcess;
-  /** Builds wait while this file exists. */
+  /** File that makes builds wait while it exists. */
   readonly buildGate: string;
-  /** Uploads wait while this file exists. */
+  /** File that makes uploads wait while it exists. */
   readonly uploadGate: string;
-  /** The output of a command without `--json`. */
+  /** Returns the output of a command without `--json`. */
   table(...args: readonly string[]): Promise<string>;
 }
 
-/** A line of a shell script that waits while a file exists. */
+/** Returns a line of a shell script that waits while a file exists. */
 function untilOpen(gate: string): string {
   return `while [ -e '${gate}' ]; do sleep 0.1; done`;
 }
 
-/** A site with `--all-in-one`, whose builds and uploads wait. */
+/** Starts a site with `--all-in-one`, whose builds and uploads wait. */
 async function startSlowSite(t: TestContext): Promise<SlowSite> {
   const site = await createManagedSite(t);
   const [buildGate, uploadGate, hook] = ['build-gate', 'upload-gate', 'hook'].map((name) =>
@@ -83,7 +83,7 @@ test('the lists show the progress of running builds and uploads', async (t) => {
 
   await rm(site.buildGate);
   await waitUntil('a running upload', async () => (await site.list('image-list'))[0]?.host === HOST);
-  await waitUntil('its hook', async () => Number((await site.list('image-list'))[0]?.percent) === 100);
+  await waitUntil('the hook', async () => Number((await site.list('image-list'))[0]?.percent) === 100);
   assert.match(
     await site.table('image-list'),
     new RegExp(`STATE +PROGRESS [^]* uploading +100 % on ${HOST} `),
@@ -111,7 +111,7 @@ test('a waiting build is shown as queued with the reason, in lists, on the page 
   await site.configure({ diskimages, providers: [] });
   const service = endAfter(t, await startBuilder(site.config, '--all-in-one', '--web', '0'));
   const [url = ''] = /http\S+/.exec(await service.logged(/status page at http/)) ?? [];
-  const { running, queued } = await waitUntil('a build that runs, and one that waits', async () => {
+  const { running, queued } = await waitUntil('a running and a waiting build', async () => {
     const found = await site.list('dib-image-list');
     const [first] = found.filter(({ host }) => host === HOST);
     const [second] = found.filter((build) => build.waiting?.startsWith('a free builder; '));
@@ -200,9 +200,7 @@ test('a build’s followers see the time change, and the time left if the same w
   terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
     shown += text;
   });
-  await waitUntil('the percentage that follows from the last build', () =>
-    /[1-9]\d* % \| 0:\d\d:\d\d/.test(shown),
-  );
+  await waitUntil('the percentage based on the last build', () => /[1-9]\d* % \| 0:\d\d:\d\d/.test(shown));
   const before = shown.length;
   await waitUntil('the next second', () => /\| 0:\d\d:\d\d/.test(shown.slice(before)));
   const closed = once(terminal, 'close'); // with all of its output

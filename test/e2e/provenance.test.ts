@@ -27,7 +27,7 @@ interface Report {
 
 const CODES = { proven: 0, unproven: 7, refuted: 8 } as const;
 
-/** A file system of 512 KiB: each change is verified within milliseconds. */
+/** File system of 512 KiB, so that each change is verified within milliseconds. */
 const SMALL = `
   - name: docs
     builder: command
@@ -40,7 +40,7 @@ const SMALL = `
 
 let site: Site;
 let publicKey: string;
-/** A copy of everything that was attested, to start each change from. */
+/** Copy of everything that was attested, from which each change starts. */
 let original: string;
 
 setUp(async (undo) => {
@@ -75,7 +75,7 @@ setUp(async (undo) => {
   });
 });
 
-/** Puts everything back as the builder left it. */
+/** Restores everything as the builder left it. */
 async function restore(): Promise<void> {
   for (const [copy, directory] of [
     ['images', site.images],
@@ -90,7 +90,7 @@ async function restore(): Promise<void> {
   }
 }
 
-/** Verifies in this process: starting one takes most of a second. */
+/** Verifies in this process, because starting one takes most of a second. */
 async function verify(state: keyof typeof CODES, ...args: readonly string[]): Promise<Report> {
   const { code, stdout, stderr } = await runInProcess('verify', ...args, '-c', site.config, '--json');
   assert.ok(stdout !== '', stderr);
@@ -196,7 +196,7 @@ describe('verify', () => {
   });
 });
 
-/** Replaces one byte of a file; its times stay as they were. */
+/** Replaces one byte of a file without changing its times. */
 async function flip(path: string, position: number): Promise<void> {
   const { atime, mtime } = await stat(path);
   const bytes = await readFile(path);
@@ -279,7 +279,7 @@ describe('verify after a change', () => {
     const record = JSON.parse(await readFile(join(original, 'images', name), 'utf8')) as object;
     let found = 0;
     for (const [where, change] of leavesOf(record)) {
-      // Times of modification and used space prove nothing; a conversion is proven by its own attestation.
+      // Modification times and used space prove nothing. A conversion is proven by its own attestation.
       if (/mtime|disk-space|builder|built|version|from|format/.test(where)) continue;
       await restore();
       await writeFile(join(site.images, name), JSON.stringify(change()));
@@ -309,7 +309,7 @@ describe('verify after a change', () => {
   });
 });
 
-/** Each plain value in a JSON document, with a copy of the document in which the value is another one. */
+/** Yields each plain value in a JSON document, with a copy of the document in which the value differs. */
 function leavesOf(document: object): readonly (readonly [where: string, change: () => object])[] {
   const paths: (readonly (string | number)[])[] = [];
   const walk = (value: unknown, path: readonly (string | number)[]): void => {
@@ -332,7 +332,7 @@ function leavesOf(document: object): readonly (readonly [where: string, change: 
   ]);
 }
 
-/** A text that differs in its last character, of the same form: a digest stays a digest, and a time a time. */
+/** Changes the last character of a text, so that a digest remains a digest, and a time a time. */
 function otherText(text: string): string {
   const at = /\d(?=\D*$)/.exec(text)?.index ?? text.length - 1;
   const digit = text[at] ?? '';

@@ -20,7 +20,7 @@ import { withVariables } from '../fixtures/with-variables.ts';
 
 const NONE = { http_proxy: undefined, HTTP_PROXY: undefined, https_proxy: undefined, HTTPS_PROXY: undefined };
 
-/** A proxy in the environment that permits no connection. */
+/** A proxy in the environment that permits no connections. */
 async function startProxy(t: TestContext, variable = 'https_proxy'): Promise<ForwardProxy> {
   const proxy = await startForwardProxy({ refuses: 403 });
   undoAfter(t, () => proxy.close());
@@ -29,7 +29,7 @@ async function startProxy(t: TestContext, variable = 'https_proxy'): Promise<For
   return proxy;
 }
 
-/** The keys of a provider of each type whose service does not exist, and the host that it asks first. */
+/** Keys of a provider of each type whose service does not exist, and the first host that it connects to. */
 const PROVIDERS: readonly (readonly [type: string, host: string, keys: Readonly<Record<string, unknown>>])[] =
   [
     [

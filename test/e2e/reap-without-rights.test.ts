@@ -11,10 +11,10 @@ import { respondsWith } from '../fixtures/fault-proxy/faults.ts';
 import { cloudsYaml } from '../fixtures/openstack/account.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 
-/** Leaves an upload, a server and a snapshot of killed jobs, and reaps while Nova and Neutron respond like this. */
+/** Creates an upload, a server and a snapshot of killed jobs, and reaps while Nova and Neutron respond like this. */
 async function reap(
   t: TestContext,
-  answers: Readonly<Record<string, number>>,
+  statuses: Readonly<Record<string, number>>,
   cloud: Readonly<Record<string, unknown>> = {},
 ): Promise<{ code: number; stderr: string; images: number; servers: number }> {
   const { account, nova, faults, open } = await openNovaCloud(t);
@@ -40,7 +40,7 @@ async function reap(
   });
   assert.equal((await account.images()).length, 3);
 
-  for (const [path, status] of Object.entries(answers)) {
+  for (const [path, status] of Object.entries(statuses)) {
     faults.inject({ path: new RegExp(path), times: 99 }, respondsWith(status));
   }
   const directory = await mkdtemp(join(tmpdir(), 'reap-without-rights-'));
@@ -55,7 +55,7 @@ async function reap(
       resolve({ code: Number(error?.code ?? 0), stderr }),
     );
   });
-  // The base image stays.
+  // The base image remains.
   return { ...outcome, images: (await account.images()).length - 1, servers: nova.servers.size };
 }
 

@@ -14,7 +14,7 @@ import { waitUntil } from '../fixtures/wait-until.ts';
 
 const [SECRET, OTHER] = ['correct-horse', 'battery-staple'];
 
-/** An element that runs in the chroot with `set -x`, and fails if the token is wrong. */
+/** Element that runs in the chroot with `set -x`, and fails if the token is wrong. */
 const INSTALL = `#!/bin/bash
 set -eux
 echo "$TOKEN" > /etc/token
@@ -97,5 +97,5 @@ it('secret env-vars are found by a daemon in the background, also with a relativ
   await assert.rejects(build('0001'), { code: 'job-failed' });
   assert.equal(await readFile(join(directory, 'token'), 'utf8'), SECRET);
   process.kill(Number(await readFile(pidFile, 'utf8')), 'SIGINT');
-  await waitUntil('its end', async () => (await stat(pidFile).catch(() => undefined)) === undefined);
+  await waitUntil('the end', async () => (await stat(pidFile).catch(() => undefined)) === undefined);
 });

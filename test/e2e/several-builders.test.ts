@@ -8,7 +8,7 @@ import { NodepoolClient, uploadArgument } from '../fixtures/nodepool-client.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** A build that runs until the test opens the gate. */
+/** Starts a build that runs until the test opens the gate. */
 const GATED = `
   - {name: gated, elements: [wait]}`;
 
@@ -31,7 +31,7 @@ function isAlive({ builder: { child } }: Host): boolean {
   return child.exitCode === null && child.signalCode === null;
 }
 
-/** Number of builds at the gate. */
+/** Returns the number of builds at the gate. */
 function atTheGate({ builder }: Host): number {
   return builder.log.filter((line) => /nodepool\.image\.build\.gated: waiting/.test(line)).length;
 }

@@ -21,7 +21,7 @@ beforeEach(async () => {
   site = await createSite(server.port);
   gate = join(site.directory, 'gate');
   const command = join(site.directory, 'wait-for-gate');
-  // A build command that ends when the test decides; the last argument but one is the value of -o.
+  // A build command that ends when the test decides; the second last argument is the value of -o.
   await writeFile(
     command,
     `#!/bin/sh
@@ -46,7 +46,7 @@ afterEach(async () => {
 async function startBuild(): Promise<Promise<Buffer>[]> {
   const { result } = client.submit('image-build:gated', '{"image-id": "0001"}');
   await builder.logged(/image\.build\.gated: .*waiting/);
-  return [result]; // in an array, or the promise would be awaited with this one
+  return [result]; // in an array, because a bare promise would be awaited here
 }
 
 describe('SIGTERM and SIGINT', () => {
@@ -54,7 +54,7 @@ describe('SIGTERM and SIGINT', () => {
     const [result] = await startBuild();
     const ended = builder.end('SIGTERM');
     await builder.logged(/SIGTERM: finishing the running jobs/);
-    builder.child.kill('SIGUSR1'); // as an init script does right after: it has no effect
+    builder.child.kill('SIGUSR1'); // as an init script does right after, which has no effect
     await writeFile(gate, '');
     assert.equal(String(await result), '{"image-id": "0001"}');
     assert.equal(await ended, 0);

@@ -15,25 +15,25 @@ const SCRIPT = `
 seq -f 'line %.0f: the quick brown fox jumps over the lazy dog, again and again, until the end of the log' ${LINES}
 truncate -s 1M "$1"`;
 
-/** Slow followers. */
+/** Number of slow followers. */
 const SLOW = 10;
 
-/** Memory by which the service may grow, in bytes: much less than the log, of which each follower has most to come. */
+/** Max growth of the service's memory in bytes: much less than the log, most of which each follower has yet to read. */
 const MAX_GROWTH = 150e6;
 
-/** Resident memory of a process in bytes. */
+/** Returns the resident memory of a process in bytes. */
 async function memoryOf(pid: number | undefined): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Number(/^VmRSS:\s*(\d+) kB$/m.exec(status)?.[1]) * 1024;
 }
 
-/** Starts to follow a log. Nothing of it is read before the caller does. */
+/** Starts to follow a log. The caller reads the response. */
 async function startFollowing(url: string): Promise<IncomingMessage> {
   const [response] = (await once(get(url, { agent: false }), 'response')) as [IncomingMessage];
   return response;
 }
 
-/** Number of lines in the events of a response, which must end with the log. */
+/** Returns the number of lines in the events of a response, which must end with the log. */
 async function linesIn(response: IncomingMessage): Promise<number> {
   const events = await text(response);
   assert.match(events, /event: end\ndata: \{"reason":"the log is complete"\}\n\n$/);
@@ -59,6 +59,6 @@ describe('followers of a log that do not read', () => {
     for (const response of slow) assert.equal(response.destroyed, false, 'a slow one stays connected');
     const [first, ...others] = slow;
     for (const response of others) response.destroy();
-    assert.equal(await linesIn(first ?? assert.fail()), LINES, 'it gets the rest when it reads on');
+    assert.equal(await linesIn(first ?? assert.fail()), LINES, 'it gets the rest when it resumes reading');
   });
 });

@@ -1,4 +1,4 @@
-// Only in test:all: it starts, kills and waits for machines in a cloud.
+// Only in test:all: it starts and kills machines in a cloud, and waits for them.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -23,7 +23,7 @@ import { setUp } from '../fixtures/set-up.ts';
 import { sshAtPort } from '../fixtures/ssh-at-port.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** The build waits once, at the gate. */
+/** Makes the build wait once, at the gate. */
 const WAITS = `steps: [mkdir /root/first, "if mkdir /root/second; then echo it waits; sleep 30; fi"]`;
 
 const PROGRAM = join(import.meta.dirname, '../fixtures/ssh-at-port-program.ts');
@@ -31,7 +31,7 @@ const PROGRAM = join(import.meta.dirname, '../fixtures/ssh-at-port-program.ts');
 /** A waiting build. */
 interface Begun {
   readonly killed: BuilderProcess;
-  /** The client that waits for the job. */
+  /** Client that waits for the job. */
   readonly asking: Client;
   readonly job: Job;
 }
@@ -100,7 +100,7 @@ providers:${PROVIDERS(directory)}
     return await NodepoolBuilder.start({ configuration, modules, logger: () => logger });
   }
 
-  /** Has a builder process begin a build; resolves once the build waits. */
+  /** Makes a builder process start a build. Resolves once the build waits. */
   async function begin(diskimage: string, imageId: string): Promise<Begun> {
     await builder.close();
     const environment = [`OS_CLIENT_CONFIG_FILE=${clouds}`, `SSH_PORT=${nova.port}`];
@@ -121,15 +121,15 @@ providers:${PROVIDERS(directory)}
   async function snapshotOf(imageId: string): Promise<GlanceImage> {
     const [snapshot, ...others] = await imagesOf(imageId);
     assert.deepEqual(others, []);
-    return snapshot ?? assert.fail('there is no snapshot');
+    return snapshot ?? assert.fail('the cloud has no snapshot');
   }
 
-  /** The files of a snapshot. */
+  /** Returns the files in a snapshot. */
   async function diskOf({ id }: GlanceImage): Promise<Disk> {
     return await (await cloud.account.glance()).request('GET', `/images/${id}/file`);
   }
 
-  /** Servers in the cloud and instance records. */
+  /** Lists servers in the cloud and instance records. */
   async function orphans(): Promise<readonly string[]> {
     const ledger = await readdir(join(directory, 'images/.nodepool-builder/instances'));
     return [...nova.servers.keys(), ...nova.keyPairs.keys(), ...ledger];
@@ -208,7 +208,7 @@ providers:${PROVIDERS(directory)}
     await upload('5', 'cloud', 'node', randomUUID());
     await client.submit('image-delete:5');
     await client.submit('image-delete:4');
-    await waitUntil('the end of the snapshot', async () => (await imagesOf('4')).length === 0);
+    await waitUntil('the deletion of the snapshot', async () => (await imagesOf('4')).length === 0);
     assert.deepEqual(
       (await imagesOf('5')).map(({ id }) => id),
       [claimed.id],
@@ -221,7 +221,7 @@ providers:${PROVIDERS(directory)}
     await builder.close();
     await rm(join(directory, 'images/7.raw'));
     builder = await start();
-    await waitUntil('the end of the snapshot', async () => (await imagesOf('7')).length === 0);
+    await waitUntil('the deletion of the snapshot', async () => (await imagesOf('7')).length === 0);
     assert.deepEqual(
       (await imagesOf('6')).map(({ id }) => id),
       [kept.id],
@@ -234,7 +234,7 @@ providers:${PROVIDERS(directory)}
     await killed.end('SIGKILL');
     assert.equal(nova.servers.size, 1);
     builder = await start();
-    await waitUntil('all of it to go', async () => (await orphans()).length === 0);
+    await waitUntil('no orphans', async () => (await orphans()).length === 0);
     assert.deepEqual(await imagesOf('8'), []);
   });
 

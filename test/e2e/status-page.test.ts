@@ -10,7 +10,7 @@ import { MAY_ACT, startWebSite, TOKEN, type WebSite } from '../fixtures/web-site
 const PHONE = { width: 360, height: 740, isMobile: true, hasTouch: true };
 const DESKTOP = { width: 1200, height: 900 };
 
-/** Waits until the page has a text. */
+/** Waits until the page contains a text. */
 async function untilShown(page: Page, text: string): Promise<void> {
   await page.waitForFunction(`document.body.innerText.includes(${JSON.stringify(text)})`);
 }
@@ -31,7 +31,7 @@ async function untilUploaded(site: WebSite, imageId = 'docs'): Promise<void> {
   }
 }
 
-/** An image that cannot be built. */
+/** A disk image that cannot be built. */
 const BROKEN = { name: 'broken', builder: 'command', command: ['sh', '-c', 'exit 3', '{output.raw}'] };
 
 describe('the status page', () => {

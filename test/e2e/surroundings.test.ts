@@ -7,7 +7,7 @@ import { builderCommand } from '../fixtures/builder-process.ts';
 import type { Outcome } from '../fixtures/command-outcome.ts';
 import { temporaryDirectory } from '../fixtures/scratch-directory.ts';
 
-/** A directory with a configuration and an image file. */
+/** Creates a directory with a configuration and an image file. */
 async function place(t: TestContext): Promise<string> {
   const directory = temporaryDirectory(t);
   for (const name of ['images', 'pool', 'out', 'home']) await mkdir(join(directory, name));
@@ -39,7 +39,7 @@ async function runScript(
   });
 }
 
-/** Puts the program into a namespace where it has a user id that is not in passwd. */
+/** Runs the program in a namespace where its user id is not in passwd. */
 const UNKNOWN_USER = 'unshare --user --map-user=12345';
 
 test('a user without HOME and without an entry in passwd can validate, build and upload', async (t) => {

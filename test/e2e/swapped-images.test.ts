@@ -11,7 +11,7 @@ import { createSite, type Site } from '../fixtures/site.ts';
 import { writeKeys } from '../fixtures/site-key.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 
-/** A file of random bytes: two builds of it differ in nothing but their content. */
+/** Script that writes random bytes, so that two builds differ only in their content. */
 const RANDOM = `
   - {name: docs, builder: command, formats: [raw], command: [sh, -c, 'head --bytes=64K /dev/urandom > "$0"', '{output.raw}']}`;
 
@@ -23,7 +23,7 @@ attestation: {key: attestation.pem, bill-of-materials: false}
 let site: Site;
 let port: number;
 let shelf: string;
-/** A copy of two images that were built and uploaded to `pool` and `shelf`, to start each change from. */
+/** Copy of two images that were built and uploaded to `pool` and `shelf`, from which each change starts. */
 let original: string;
 
 setUp(async (undo) => {
@@ -81,14 +81,14 @@ async function verify(...args: readonly string[]): Promise<Outcome> {
 const image = (name: string): string => join(site.images, name);
 const pooled = (name: string): string => join(site.pool, name);
 
-/** Gives a file the content of another one; its size and its times stay. */
+/** Replaces the content of a file by another file's, without changing its size and times. */
 async function swap(content: string, path: string): Promise<void> {
   const { atime, mtime } = await stat(path);
   await copyFile(content, path);
   await utimes(path, atime, mtime);
 }
 
-/** Copies an image of `pool` with its manifest and attestations to another name. */
+/** Copies an image in `pool` with its manifest and attestations to another name. */
 async function copyWithSidecars(from: string, to: string, directory = site.pool): Promise<void> {
   const record = JSON.parse(await readFile(pooled(`${from}.json`), 'utf8'));
   await copyFile(pooled(from), join(directory, to));

@@ -70,12 +70,12 @@ it('a daemon under systemd opens a log that logrotate has moved at SIGHUP, befor
   assert.match(current ?? '', /: stopped$/m);
 });
 
-/** Images whose builds print a trace: one is built, one fails. */
+/** Disk images whose builds print a trace. One succeeds, one fails. */
 const TRACED = `
   - {name: traced, builder: command, command: [sh, -xc, 'truncate -s 1M "$1"', sh, '{output.raw}'], formats: [raw]}
   - {name: failing, builder: command, command: [sh, -xc, 'exit 3'], formats: [raw]}`;
 
-/** Runs a daemon that builds both images, with standard error in a file, and returns the lines there. */
+/** Runs a daemon that builds both images with standard error in a file. Returns the lines in the file. */
 async function journalOf(
   t: TestContext,
   { args = [], inherited = false }: { readonly args?: readonly string[]; readonly inherited?: boolean },

@@ -25,7 +25,7 @@ async function accessList(): Promise<string> {
   return block;
 }
 
-/** Host A has the job server and the manager, host B a builder; each has a certificate. */
+/** Host A runs the job server and the manager, and host B a builder. Each has a certificate. */
 async function startHosts(t: TestContext) {
   const directory = await mkdtemp(join(tmpdir(), 'tls-hosts-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
@@ -97,7 +97,7 @@ test('builder, manager and commands work with the access list in the documents, 
     { 'ssl-cert': builder.cert, 'ssl-key': builder.key },
     { 'zuul-images': [zuulImage] },
   );
-  // nodepool's spelling
+  // spelled as in nodepool
   const onA = await configure('manager', { ssl_cert: manager.cert, ssl_key: manager.key });
   const command = async (...args: readonly string[]): Promise<string> =>
     await a.run(builderCommand(...args, '-c', onA));
@@ -105,7 +105,7 @@ test('builder, manager and commands work with the access list in the documents, 
   const daemon = endAfter(t, spawnDaemon(b.on(builderCommand('-d', '-c', onB))));
   await daemon.logged(/connected to the job server/);
 
-  // The builder itself asks for the image of the Zuul build.
+  // The builder itself requests the image of the Zuul build.
   await waitUntil(imageId, async () => {
     assert.doesNotMatch(jobServer.log.join('\n'), /may not/);
     return (await command('image-list', '--offered')).includes(imageId);
@@ -116,7 +116,7 @@ test('builder, manager and commands work with the access list in the documents, 
   await command('image-upload', 'docs-1', '--provider', 'pool');
   assert.ok((await readdir(pool)).includes('docs-docs-1.qcow2'));
   await command('image-delete', 'docs-1');
-  // The builder deregisters the functions after its response.
+  // The builder deregisters the functions after its result.
   await waitUntil(
     'the image to be gone',
     async () => !(await command('image-list', '--offered')).includes('docs-1'),
@@ -124,7 +124,7 @@ test('builder, manager and commands work with the access list in the documents, 
 
   const managing = endAfter(t, spawnDaemon(a.on(builderCommand('manage', '-c', onA))));
   await managing.logged(/elected leader/);
-  await waitUntil('the upload of the manager', async () =>
+  await waitUntil('the upload by the manager', async () =>
     (await readdir(pool)).some((name) => /^docs-docs-\d{10}-\w{8}\.qcow2$/.test(name)),
   );
   assert.match(await command('dib-image-list'), /docs-\d{10}-\w{8}/);

@@ -13,7 +13,7 @@ import { NodepoolClient, uploadArgument } from '../fixtures/nodepool-client.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** Time limit for the result of a job, in seconds. */
+/** Timeout in seconds for the result of a job. */
 const LIMIT = 10;
 
 interface Host {
@@ -21,7 +21,7 @@ interface Host {
   readonly builder: BuilderProcess;
 }
 
-/** A builder with the image 1. */
+/** Starts a builder with the image 1. */
 async function startHost(t: TestContext, port: number): Promise<Host> {
   const site = await createCompatSite(port);
   undoAfter(t, () => site.remove());
@@ -52,7 +52,7 @@ for (const [name, startServer] of Object.entries(SERVERS)) {
     undoAfter(t, () => client.close());
     await waitUntil('the image to be offered', () => offers(port, '1'));
     await rm(join(site.images, '1.raw'));
-    await waitUntil('its functions to go', async () => !(await offers(port, '1')));
+    await waitUntil('no functions', async () => !(await offers(port, '1')));
 
     const begun = performance.now();
     const upload = client.submit('image-upload:1', uploadArgument('pool', 'trusty'));
@@ -60,7 +60,7 @@ for (const [name, startServer] of Object.entries(SERVERS)) {
     assert.equal((await upload.outcome).end, 'WORK_FAIL');
     assert.equal((await deletion.outcome).end, 'WORK_COMPLETE');
     assert.ok(performance.now() - begun < LIMIT * 1000);
-    await waitUntil('its functions to go again', async () => !(await offers(port, '1')));
+    await waitUntil('no functions again', async () => !(await offers(port, '1')));
   });
 }
 

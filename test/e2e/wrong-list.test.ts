@@ -14,7 +14,7 @@ import { temporaryDirectory } from '../fixtures/temporary-directory.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** Lists of the images of the provider `store`. */
+/** Requests for image lists by the provider `store`. */
 const LIST = /[?&]list-type=2/;
 
 const PAGE = { headers: { 'content-type': 'text/html' }, body: '<html><body>Please sign in.</body></html>' };

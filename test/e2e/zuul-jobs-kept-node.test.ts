@@ -37,14 +37,14 @@ test('each job on a kept node makes its own image and deletes the builds and ima
     const { artifacts } = returned.zuul as { artifacts: readonly { url: string }[] };
     return { build, output, names: artifacts.map(({ url }) => url.replace('images/', '')) };
   };
-  // What an aborted job leaves: some of the formats, one of them incomplete.
+  // Leftover of an aborted job: some of the formats, one of them incomplete.
   const aborted = join(home, 'dib-images/debian', 'f'.repeat(32));
   await mkdir(aborted, { recursive: true });
   await writeFile(join(aborted, 'debian.qcow2'), 'incomplete');
 
   for (const { build, output, names } of [await runJob(), await runJob()]) {
     assert.deepEqual(names, [`${build}-debian.qcow2`, `${build}-debian.raw`]);
-    // Zuul prints the items of a loop in full.
+    // Zuul prints loop items in full.
     assert.match(
       output,
       /Say what there is\] \*+\nok: \[node\] => \(item=qcow2\)\nok: \[node\] => \(item=raw\)\n/,

@@ -14,7 +14,7 @@ test('ansible-lint finds nothing in the roles and playbooks for Zuul', async (t)
   const home = await mkdtemp(join(tmpdir(), 'ansible-lint-'));
   undoAfter(t, () => rm(home, { recursive: true, force: true }));
   const copy = join(home, 'zuul-jobs');
-  await cp(ZUUL_JOBS, copy, { recursive: true }); // it keeps a cache next to what it checks
+  await cp(ZUUL_JOBS, copy, { recursive: true }); // it writes a cache next to the checked files
   await runAnsible('ansible-lint', ['--nocolor', '-q'], { HOME: home }, copy);
 });
 

@@ -21,7 +21,7 @@ import type { ArtifactRow } from '../fixtures/zuul/build-row.ts';
 import { ZuulDouble } from '../fixtures/zuul/zuul-double.ts';
 import { readZuulJob } from '../fixtures/zuul-job.ts';
 
-/** Of the build. */
+/** Id of the build. */
 const UUID = '0123456789abcdef0123456789abcdef';
 
 /** Build directory of the jobs. */
@@ -31,7 +31,7 @@ before(async () => {
 });
 after(() => rm(imageRoot, { recursive: true, force: true }));
 
-/** Has a job build a tiny image in place of a real one. */
+/** Makes a job build a tiny image instead of a real one. */
 function tinyImage(): Readonly<Record<string, unknown>> {
   return {
     build_diskimage_elements: ['mini-os'],
@@ -46,7 +46,7 @@ function tinyImage(): Readonly<Record<string, unknown>> {
   };
 }
 
-/** Path of the image that a job built. */
+/** Returns the path of the image that a job built. */
 function builtImage(format: string): string {
   return join(imageRoot, 'debian', UUID, `debian.${format}`);
 }
@@ -125,13 +125,13 @@ test('a Zuul job’s artifact is imported and uploaded to a cloud where Nodepool
   assert.equal(upload.checksum, createHash('md5').update(raw).digest('hex'));
 });
 
-/** Uploads a version of the image to a pool, as an earlier job. Returns its external-id. */
+/** Uploads a version of the image to a pool, like an earlier job. Returns its external-id. */
 async function uploadVersion(pool: string, daysAgo: number): Promise<string> {
   const path = join(pool, 'image');
   await writeFile(path, `of ${daysAgo} days ago`);
   const { externalId } = await new DirectoryProvider({ name: 'pool', directory: pool }).upload({
     uploadId: `job-${createHash('sha256').update(`${daysAgo}`).digest('hex')}`,
-    imageId: `${daysAgo}d`, // as in Zuul's jobs: no number for the order
+    imageId: `${daysAgo}d`, // without a number for the order, as in Zuul's jobs
     imageName: 'debian',
     file: { format: 'qcow2', path, size: (await stat(path)).size },
     builtAt: new Date(Date.now() - daysAgo * 86_400_000),
@@ -157,10 +157,10 @@ test('a Zuul job uploads, deletes old images, and removes what an aborted job le
   const former = await uploadVersion(pool, 5);
   const aborted = await leavePartial(pool, `job-${'0'.repeat(64)}`, 7);
   const running = await leavePartial(pool, `job-${'1'.repeat(64)}`, 0);
-  // Zuul merges standard error, warnings included, into standard output.
+  // Zuul merges standard error, including warnings, into standard output.
   const warning = 'echo "nodepool-builder: a warning" >&2';
   const command = ['sh', '-c', `${warning}; exec "$@"`, '-', ...builderCommand().flat()];
-  // The credentials exist while the job uploads, and are deleted with their directory.
+  // The credentials exist only during the upload, and are deleted with their directory.
   const spy = ['sh', '-c', 'cp --preserve=mode "$OS_CLIENT_CONFIG_FILE" "$HOME" && exec "$@"', '-'];
 
   const { playbooks, vars } = await readZuulJob('build-and-upload-debian-image');
@@ -222,7 +222,7 @@ test('a Zuul job uploads, deletes old images, and removes what an aborted job le
   assert.match(latest.stderr, new RegExp(`^${former} .*\\s+reason: not chosen: it was built`, 'm'));
 });
 
-/** The parts of the example's `nodepool.yaml` that the test reads. */
+/** Parts of the example's `nodepool.yaml` that the test reads. */
 interface Example {
   readonly 'zuul-images': readonly [
     { readonly project: string; readonly pipelines: readonly [string]; readonly job: string },
@@ -230,7 +230,7 @@ interface Example {
   readonly providers: readonly [object];
 }
 
-/** The job's result for each provider. */
+/** Returns the job's result for each provider. */
 interface Returned {
   readonly reaped_images: readonly [readonly Record<string, string>[]];
   readonly uploaded_images: readonly [Record<string, string>];

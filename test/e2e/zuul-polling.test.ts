@@ -17,7 +17,7 @@ import { ZuulDouble } from '../fixtures/zuul/zuul-double.ts';
 
 const SIZE = 64 * 1024;
 
-/** Poll interval in seconds, longer than the test. */
+/** Poll interval in seconds, which exceeds the test's duration. */
 const LONG = 3600;
 
 test('a fleet imports each Zuul build once, by polling or at an MQTT message, and not again after a restart', async (t) => {
@@ -58,7 +58,7 @@ test('a fleet imports each Zuul build once, by polling or at an MQTT message, an
     hosts.map(async ({ config }) => endAfter(t, await startBuilder(config))),
   );
 
-  /** Ends a build that returned an image. */
+  /** Ends a build that has returned an image. */
   const publish = async (name: string): Promise<BuildRow> => {
     const bytes = randomBytes(SIZE);
     const file = createHash('sha256').update(bytes).digest('hex');
@@ -83,13 +83,13 @@ test('a fleet imports each Zuul build once, by polling or at an MQTT message, an
 
   for (let count = 1; count <= 2; count += 1) await offered('polled', await publish('polled'));
 
-  // each host polls at its start and when it has subscribed
-  await waitUntil('all to listen', () => looks('woken') === 2 * hosts.length);
+  // each host polls at its start and once it has subscribed
+  await waitUntil('all hosts to subscribe', () => looks('woken') === 2 * hosts.length);
   const woken = await publish('woken');
   const builds = [{ job_name: 'build-woken', result: 'SUCCESS' }];
   await mosquitto.publish('zuul/example', JSON.stringify({ buildset: { builds } }));
   await offered('woken', woken);
-  // a host that polls while the one with the image is down imports it again
+  // a host that polls while the host with the image is down imports it again
   for (const builder of builders) {
     await builder.logged(
       new RegExp(`build ${woken.uuid} of woken, .*: (?:imported as|a builder already has it)`),

@@ -7,7 +7,7 @@ import type { HostilePacket } from './hostile-packets.ts';
 import { HostileServer } from './hostile-server.ts';
 import { BODY_MUTATIONS } from './mutations.ts';
 
-/** Smaller than the longest generated line, so that the limit is tested too. */
+/** Smaller than the longest generated line, so that the limit is also tested. */
 const MAX_REPLY_SIZE = 256 * 1024;
 
 /** Valid replies of a job server. */
@@ -31,7 +31,7 @@ const REPLIES: readonly Buffer[] = [
   'x'.repeat(300_000),
 ].map((text) => Buffer.from(text, 'latin1'));
 
-/** Content of long lines, chosen to reveal super-linear reading. */
+/** Content of long lines, chosen to reveal super-linear parsing. */
 const LONG_LINES = {
   beginnings: ['', 'ERR ', 'OK ', '38 127.0.0.1 ', '38 ', 'f\t', 'H:x:1\t'],
   repeated: ['x', ' ', '\t', ':', ' : ', '1', '+', 'x ', '1\t', '\r', 'ERR '],
@@ -39,7 +39,7 @@ const LONG_LINES = {
   ends: ['\n', '\t\n', ' \n', '\t1\t1\t1\n', '\r\n', ':\n', 'x', '\n.\n'],
 } as const;
 
-/** An admin client of a hostile server: each command resolves with a value of its type, or rejects with a typed error. */
+/** An admin client of a hostile server: each command resolves with a valid value, or rejects with a typed error. */
 export const adminTarget: FuzzTarget = {
   name: 'admin',
   open: async () => ({

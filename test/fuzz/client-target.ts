@@ -5,7 +5,7 @@ import { assertHonest } from './honest-error.ts';
 import { type HostilePacket, hostilePackets } from './hostile-packets.ts';
 import { HostileServer } from './hostile-server.ts';
 
-/** A client whose first job server is hostile: each promise settles, and it continues with the next server. */
+/** A client whose first job server is hostile: each promise settles, and the client continues with the next server. */
 export const clientTarget: FuzzTarget = {
   name: 'client',
   open: async () => {

@@ -3,7 +3,7 @@ import { PACKETS, type Packet, PacketDecoder, ProtocolError } from '@nodepool-bu
 import type { FuzzTarget } from './fuzz.ts';
 import { type HostilePacket, hostilePackets } from './hostile-packets.ts';
 
-/** Smaller than the largest generated packets, so that the limit is tested too. */
+/** Smaller than the largest generated packets, so that the limit is also tested. */
 const MAX_PACKET_SIZE = 64 * 1024;
 
 /** Result of decoding a stream: packets and lines, and the code of the error that ended it. */
@@ -12,7 +12,7 @@ interface Outcome {
   readonly error: string | undefined;
 }
 
-/** A decoder: the packets, or the ProtocolError, do not depend on how the bytes are cut. */
+/** A decoder: the packets, or the ProtocolError, do not depend on the chunks. */
 export const decoderTarget: FuzzTarget = {
   name: 'decoder',
   open: async () => ({
@@ -38,7 +38,7 @@ function check(session: readonly HostilePacket[]): void {
   }
 }
 
-/** Sizes of chunks: single bytes for short streams, else sizes that cut each header at another place. */
+/** Chunk sizes: single bytes for short streams, otherwise sizes that split each header at another offset. */
 function chunkSizes(length: number, seed: number): number[] {
   return length < 2000 ? [1, 2 + seed] : [7 + seed, 4096];
 }

@@ -5,10 +5,10 @@ import { decoderTarget } from './decoder-target.ts';
 import { fuzz } from './fuzz.ts';
 import { FUZZ_TARGETS } from './targets.ts';
 
-/** Packets for all targets together; `npm run fuzz` sends more. */
+/** Packets for all targets together. `npm run fuzz` sends more. */
 const PACKETS = 100_000;
 
-/** A fixed seed: only a change of the sources can break this test. */
+/** A fixed seed, so that only a change of the sources can break this test. */
 const SEED = 1;
 
 for (const target of FUZZ_TARGETS) {

@@ -14,7 +14,7 @@ export interface FuzzTarget {
 /** A running target, for any number of sessions. */
 export interface OpenTarget {
   readonly sessions: fc.Arbitrary<HostilePacket[]>;
-  /** Sends the packets of one session; rejects if the target misbehaved. */
+  /** Sends the packets of one session. Rejects if the target misbehaves. */
   readonly run: (session: readonly HostilePacket[]) => Promise<void>;
   readonly close: () => Promise<void>;
 }
@@ -23,7 +23,7 @@ export interface OpenTarget {
 export interface FuzzOptions {
   readonly packets: number;
   readonly seed: number;
-  /** Called now and then with the number of packets sent. */
+  /** Called occasionally with the number of packets sent. */
   readonly progress?: (packets: number) => void;
 }
 
@@ -32,26 +32,26 @@ export interface FuzzReport {
   readonly sessions: number;
   readonly packets: number;
   readonly mutated: number;
-  /** Growth of the used memory since the first sessions, in bytes. */
+  /** Growth of used memory since the first sessions, in bytes. */
   readonly growth: number;
 }
 
-/** Sessions between two measurements of memory. A batch's seed is the first one's plus its number. */
+/** Sessions between two memory measurements. A batch's seed is the first seed plus its number. */
 const BATCH = 100;
 
-/** Limit of a session's time and processor time, in milliseconds; beyond it the session hangs. */
+/** Max duration and processor time of a session in milliseconds, after which it counts as hanging. */
 const SESSION_LIMIT = 5_000;
 
-/** Permitted growth after everything is closed: caches, compiled code, and the fuzzer's own. */
+/** Max growth after everything is closed: caches, compiled code, and the fuzzer's own memory. */
 const MAX_GROWTH = 48 * 1024 * 1024;
 
-/** Permitted growth at any time. */
+/** Max growth at any time. */
 const MAX_PEAK = 768 * 1024 * 1024;
 
 /**
- * Throws packets at a target.
+ * Sends hostile packets to a target.
  *
- * @throws Error with a small session that shows the fault, and the seed that leads to it again
+ * @throws Error with a small session that shows the error, and the seed that reproduces it
  */
 export async function fuzz(target: FuzzTarget, options: FuzzOptions): Promise<FuzzReport> {
   const crashes: unknown[] = [];
@@ -116,7 +116,7 @@ function failure(
   return new Error(message, { cause: errorInstance });
 }
 
-/** Bytes in use that a garbage collection cannot free. */
+/** Returns the bytes in use that a garbage collection cannot free. */
 async function inUse(): Promise<number> {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { GearmanError } from '@nodepool-builder/gearman-node';
 
-/** Passes for a typed error about the peer; `internal` would be our own error. */
+/** Accepts typed errors about the peer; `internal` would be our own error. */
 export function assertHonest(error: unknown): void {
   assert.ok(error instanceof GearmanError, `${String(error)} is no GearmanError`);
   for (let cause: unknown = error; cause instanceof GearmanError; cause = cause.cause) {

@@ -4,12 +4,12 @@ import { BODY_MUTATIONS, FRAME_MUTATIONS, headerOf, type Mutation } from './muta
 
 /** One message of a hostile peer: a packet, a corrupted packet, or a line of text. */
 export interface HostilePacket {
-  /** Index of its connection. */
+  /** Index of the connection. */
   readonly connection: number;
-  /** Its type before the corruption; `TEXT` for a line. */
+  /** Type before the corruption; `TEXT` for a line. */
   readonly name: PacketName | 'TEXT';
   readonly isMutated: boolean;
-  /** True if it breaks the framing of later packets. */
+  /** Whether it breaks the framing of later packets. */
   readonly breaksFraming: boolean;
   readonly bytes: Buffer;
 }
@@ -21,11 +21,11 @@ export interface Vocabulary {
   readonly maxPackets: number;
   readonly handles: readonly string[];
   readonly functions: readonly string[];
-  /** Lines of the admin text protocol, without their ends. */
+  /** Lines of the admin text protocol, without line endings. */
   readonly lines: readonly string[];
 }
 
-/** Valid values, and others: empty, not a number, not finite, too long, not UTF-8. */
+/** Valid and invalid values: empty, not a number, not finite, too long, not UTF-8. */
 const ODD_TEXTS: readonly Buffer[] = [
   '',
   '-1',
@@ -50,12 +50,12 @@ const PAYLOADS: readonly Buffer[] = [
   Buffer.alloc(70_000, 'longer'),
 ];
 
-/** Weights of valid packets, of packets with a corrupted body, and of those that break the framing. */
+/** Weights of valid packets, packets with a corrupted body, and packets that break the framing. */
 const WEIGHTS = { whole: 16, body: 14, frame: 1 } as const;
 
 /**
- * Streams of packets as a hostile peer would send them. Half of them make sense, so that they get far into a state
- * machine; half have a corrupted body. Few corrupt the framing, because that ends the connection.
+ * Generates packet streams as a hostile peer would send them. Half of the packets make sense, so that they get far into
+ * a state machine; half have a corrupted body. Few corrupt the framing, because that ends the connection.
  */
 export function hostilePackets(vocabulary: Vocabulary): fc.Arbitrary<HostilePacket[]> {
   const names = Object.keys(PACKETS) as PacketName[];
@@ -136,7 +136,7 @@ function withOdd(texts: readonly string[]): Uint8Array[] {
   return [...texts.map((text) => Buffer.from(text, 'latin1')), ...ODD_TEXTS];
 }
 
-/** Arguments with a NUL between each two; four bits of `choices` choose each one. */
+/** Joins arguments with NUL. Four bits of `choices` choose each argument. */
 function bodyOf(name: PacketName, choices: number, values: Values): Buffer {
   const parts = PACKETS[name].arguments.flatMap((argument, index) => {
     const candidates = values[argument];

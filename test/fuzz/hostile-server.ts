@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { RawPeer } from '../../packages/gearman-node/test/fixtures/raw-peer.ts';
 
-/** A job server that accepts one connection, so that a peer that lost it uses another server. */
+/** A job server that accepts one connection, so that a peer that has lost it uses another server. */
 export class HostileServer {
   readonly address: { readonly host: string; readonly port: number };
   /** The only connection. Its peer must send valid packets. */

@@ -7,7 +7,7 @@ import { RawPeer } from '../../packages/gearman-node/test/fixtures/raw-peer.ts';
 import type { FuzzTarget } from './fuzz.ts';
 import { type HostilePacket, hostilePackets } from './hostile-packets.ts';
 
-/** Number of concurrent hostile connections: one may grab the jobs of another. */
+/** Number of concurrent hostile connections, of which one may grab another's jobs. */
 const HOSTILE = 2;
 
 /** A job server, whose other client and worker must not be disturbed. */
@@ -20,7 +20,7 @@ export const jobServerTarget: FuzzTarget = {
         magic: 'REQ',
         connections: HOSTILE,
         maxPackets: 120,
-        // The first one is the bystanders'.
+        // The first connection is the bystanders'.
         handles: [1, 2, 3, 4].map((number) => `${prefix}${number}`),
         functions: ['f', 'g'],
         lines: [
@@ -48,7 +48,7 @@ export const jobServerTarget: FuzzTarget = {
   },
 };
 
-/** Prefix of the handles of a new job server. */
+/** Handle prefix of a new job server. */
 async function handlePrefix(): Promise<string> {
   const server = new JobServer();
   const { port } = await server.listen(0);
@@ -86,7 +86,7 @@ async function attack(session: readonly HostilePacket[]): Promise<void> {
   }
 }
 
-/** Sends packets in order, each over its connection; resolves when the server has closed all connections. */
+/** Sends packets in order, each over its connection. Resolves when the server has closed all connections. */
 async function throwAt(port: number, session: readonly HostilePacket[]): Promise<void> {
   const sockets = await Promise.all(Array.from({ length: HOSTILE }, () => hostileSocket(port)));
   const closed = sockets.map((socket) => new Promise((resolve) => socket.once('close', resolve)));
@@ -102,7 +102,7 @@ async function hostileSocket(port: number): Promise<Socket> {
   return socket.resume();
 }
 
-/** Records internal errors of the server, which close only one connection and are only logged. */
+/** Records internal errors of the server, which only logs them and closes one connection. */
 function faultLogger(faults: string[]) {
   const note = (message: string): void => {
     if (message.includes('caused an internal error')) faults.push(message);

@@ -19,7 +19,7 @@ const HANDLES = ['H:x:1', 'H:x:2', 'H:x:3', 'H:x:4', 'H:x:5'];
 
 const PAYLOADS = ['', 'a payload', '\n{"removed":"H:x:1"}\n', '\0\xff', 'long'.repeat(400)];
 
-/** A record of a journal, and its content before the corruption. */
+/** A record in a journal, and its content before the corruption. */
 interface JournalPiece extends HostilePacket {
   readonly record: { readonly job: JournaledJob } | { readonly removed: string };
   readonly whole: Buffer;
@@ -38,7 +38,7 @@ export const journalTarget: FuzzTarget = {
   },
 };
 
-/** Some intact records, then some that are mostly corrupted. */
+/** Returns some intact records, followed by some that are mostly corrupted. */
 function journals(): fc.Arbitrary<JournalPiece[]> {
   const job = fc.record({
     handle: fc.constantFrom(...HANDLES),
@@ -99,7 +99,7 @@ async function check(directory: string, session: readonly JournalPiece[]): Promi
   }
 }
 
-/** The jobs that the server hands out: handle, function and payload. */
+/** Returns the jobs that the server assigns: handle, function and payload. */
 async function grabAll(worker: RawPeer): Promise<string[][]> {
   for (const name of ['f', 'g']) worker.send('CAN_DO', name);
   const found: string[][] = [];

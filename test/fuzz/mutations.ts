@@ -1,7 +1,7 @@
-/** Corrupts bytes; one number selects the offset, another the kind of corruption. */
+/** Corrupts bytes. One number selects the offset, another the kind of corruption. */
 export type Mutation = (bytes: Buffer, at: number, value: number) => Buffer;
 
-/** Corruptions of a body that keep the framing: the length is set afterwards. */
+/** Corruptions of a body that keep the framing, because the length is set afterwards. */
 export const BODY_MUTATIONS: readonly Mutation[] = [
   function replaceByte(bytes, at, value) {
     const spoilt = Buffer.from(bytes);
@@ -70,7 +70,7 @@ export const FRAME_MUTATIONS: readonly Mutation[] = [
   },
 ];
 
-/** Magic, type and length of a packet. */
+/** Returns magic, type and length of a packet. */
 export function headerOf(magic: string, type: number, length: number): Buffer {
   const header = Buffer.alloc(12);
   header.write(magic, 'latin1');

@@ -6,7 +6,7 @@ import { jobServerTarget } from './job-server-target.ts';
 import { journalTarget } from './journal-target.ts';
 import { workerTarget } from './worker-target.ts';
 
-/** All targets with their shares of the packets; those with sockets take longer for each packet. */
+/** All targets with their shares of the packets. Targets with sockets need more time per packet. */
 export const FUZZ_TARGETS: readonly (FuzzTarget & { readonly share: number })[] = [
   { ...decoderTarget, share: 0.695 },
   { ...jobServerTarget, share: 0.2 },

@@ -82,8 +82,8 @@ async function attack(
 }
 
 /**
- * Sends packets. Responses to a grab wait for a grab while the worker keeps up, because an unexpected response ends the
- * connection. Then it hangs up.
+ * Sends packets, and then disconnects. Replies to a grab wait for a grab while the worker keeps up, because an
+ * unexpected reply ends the connection.
  */
 async function serve(server: RawPeer, session: readonly HostilePacket[]): Promise<void> {
   let isInStep = true;
@@ -97,7 +97,7 @@ async function serve(server: RawPeer, session: readonly HostilePacket[]): Promis
   await server.closed;
 }
 
-/** Waits for a grab, waking the worker if it sleeps. Returns false if the worker hung up. */
+/** Waits for a grab, waking the worker if it sleeps. Returns false if the worker has disconnected. */
 async function grabbed(server: RawPeer): Promise<boolean> {
   try {
     for (;;) {

@@ -31,7 +31,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'zuul-images': ['image-builder'],
 };
 
-/** Folders of nodepool-builder: each imports only from folders before it. */
+/** Folders of nodepool-builder, each of which imports only from folders before it. */
 const FOLDERS = [
   'terms',
   'yaml',
@@ -45,7 +45,7 @@ const FOLDERS = [
   'commands',
 ];
 
-/** Parts of the core, each of which imports only parts in its own row or before. Parts in no row serve all. */
+/** Parts of the core, each of which imports only parts in its own row or before. Any part may import the rest. */
 const CORE_LAYERS = [
   ['formats', 'formats.ts', 'http', 'process', 'record-directory.ts'],
   ['repository', 'repository.ts'],
@@ -56,13 +56,13 @@ const CORE_LAYERS = [
   ['index.ts', 'internal.ts', 'plugin.ts', 'testing'],
 ];
 
-/** Words of systems that only modules outside the core name. */
+/** Words for systems that only modules outside the core may name. */
 const BRANCHES = /\b(?:zuul|nova|glance|keystone|openstack|winrm|powershell|aws|ec2|azure|gce)\b/i;
 
-/** Maximum number of names that each public entry of the core exports. */
+/** Max number of names that each public entry of the core exports. */
 const MAX_EXPORTS = { index: 105, plugin: 45 };
 
-/** Modules that each file imports, types included. */
+/** Returns the modules that each file imports, including types. */
 async function readImports(
   files = 'packages/*/src/**/*.ts',
 ): Promise<ReadonlyMap<string, readonly string[]>> {
@@ -78,7 +78,7 @@ async function readImports(
   return imports;
 }
 
-/** Lines of files that match, with their places. */
+/** Returns the lines in files that match, with their locations. */
 async function linesWith(pattern: RegExp, ...files: readonly string[]): Promise<readonly string[]> {
   const found: string[] = [];
   for await (const file of glob(files, { cwd: ROOT })) {

@@ -21,7 +21,7 @@ for (const [what, source, status, output] of cases) {
     const file = join(directory, 'case.test.mjs');
     await writeFile(file, `import { test } from 'node:test';\n${source};\n`);
 
-    // NODE_TEST_CONTEXT would make the inner run a part of this one.
+    // NODE_TEST_CONTEXT would make the inner run part of this one.
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
     const run = spawnSync(
       process.execPath,

@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** Runs the linter with the one rule about regular expressions. */
+/** Runs the linter with only the rule about regular expressions. */
 function lint(paths: readonly string[]): { readonly status: number | null; readonly stdout: string } {
   const linter = join(ROOT, 'node_modules/oxlint/bin/oxlint');
   const args = [linter, '-c', join(ROOT, 'scripts/lint/oxlint.json'), ...paths];

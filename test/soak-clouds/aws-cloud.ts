@@ -7,7 +7,7 @@ import { allBlocks, BLOCK_SIZE } from '../doubles/aws/snapshots.ts';
 import type { SoakCloud, SoakImage } from '../soak/soak-cloud.ts';
 import { writeProfile } from './aws-profile.ts';
 
-/** Failures as AWS reports them; the carried out request of a lost response is the worst one. */
+/** Errors as AWS reports them. A lost response to a request that was carried out is the worst one. */
 const FAULTS = [
   () => new AwsError('RequestLimitExceeded', 'Request limit exceeded.', 503),
   () => new AwsError('ThrottlingException', 'Rate exceeded', 400),
@@ -15,14 +15,14 @@ const FAULTS = [
   () => 'lost' as const,
 ];
 
-/** The double of EC2 and EBS direct, whose lists lag behind. */
+/** Opens the EC2 and EBS direct double, whose lists are eventually consistent. */
 export async function awsCloud(faultRate: number): Promise<SoakCloud> {
   const profile = await writeProfile('soak', 'soak');
   const double = await AwsDouble.start({ lag: 1, pendingLists: 1 });
   const region = double.region();
   let [requests, faults] = [0, 0];
   double.fault = () => {
-    double.requests.length = 0; // they hold the blocks
+    double.requests.length = 0; // requests keep their blocks in memory
     requests += 1;
     if (Math.random() >= faultRate) return undefined;
     faults += 1;
@@ -75,7 +75,7 @@ async function digestsOf({ path }: SoakImage): Promise<string> {
   return digestsIn(blocks);
 }
 
-/** A block of zeros is the same as none. */
+/** A block of zeros equals a missing block. */
 function digestsIn(blocks: ReadonlyMap<number, string>): string {
   const sorted = [...blocks].toSorted(([one], [other]) => one - other);
   return JSON.stringify(sorted.filter(([, digest]) => digest !== ZEROS));

@@ -5,7 +5,7 @@ import { ArmError } from '../doubles/azure/arm-model.ts';
 import { Azurite } from '../doubles/azure/azurite.ts';
 import type { SoakCloud } from '../soak/soak-cloud.ts';
 
-/** Failures as Azure reports them; the last ones are carried out, and fail an operation that was accepted. */
+/** Errors as Azure reports them. The last ones affect accepted requests, and make their operation fail. */
 const FAULTS: readonly (() => ReturnType<ArmFault>)[] = [
   () => new ArmError('TooManyRequests', 'The request is being throttled.', 429, { 'retry-after': '1' }),
   () => new ArmError('InternalServerError', 'An internal error occurred.', 500),
@@ -16,7 +16,7 @@ const FAULTS: readonly (() => ReturnType<ArmFault>)[] = [
 
 const IMAGE = 'Microsoft.Compute/images';
 
-/** The double of Azure Resource Manager, with the page blobs of Azurite. */
+/** Opens the Azure Resource Manager double, with Azurite's page blobs. */
 export async function azureCloud(faultRate: number): Promise<SoakCloud> {
   const azurite = await Azurite.start();
   const double = await ArmDouble.start(azurite, { lag: 1, polls: 0, relaysPages: true });
@@ -59,7 +59,7 @@ export async function azureCloud(faultRate: number): Promise<SoakCloud> {
         })),
     orphans: async () => {
       const others = resources.all().filter(({ type }) => type !== IMAGE);
-      // Time passes in the double with each question: a deletion that nobody waits for goes on.
+      // Operations in the double advance with each poll, including a deletion that nobody waits for.
       for (const { id } of others) await operations.askFor(id);
       return others
         .filter(({ id }) => resources.find(id) !== undefined)

@@ -23,7 +23,7 @@ export const CLOUDS: Readonly<Record<string, OpenCloud>> = {
   s3: s3Cloud,
 };
 
-/** Opens clouds by name; closes those that are open if one cannot be opened. */
+/** Opens clouds by name. Closes the open ones if another cannot be opened. */
 export async function openClouds(names: readonly string[], faultRate: number): Promise<readonly SoakCloud[]> {
   const opened = await Promise.allSettled(names.map(async (name) => await CLOUDS[name]?.(faultRate)));
   const failure = opened.find((each) => each.status === 'rejected');

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { checksumsOf } from '@nodepool-builder/image-builder/internal';
 import type { SoakCloud } from '../soak/soak-cloud.ts';
 
-/** A directory: no request fails there, but kills leave parts of files. */
+/** A directory. No request fails, but kills leave partial files. */
 export async function directoryCloud(): Promise<SoakCloud> {
   const directory = await mkdtemp(join(tmpdir(), 'nodepool-soak-directory-'));
   const entries = (): Promise<string[]> => readdir(directory);
   return {
-    // Slow enough for kills to come between.
+    // Slow enough for kills in between.
     entry: { name: 'directory', type: 'directory', directory, 'image-type': 'raw', 'bandwidth-limit': 8e6 },
     images: async () => {
       const names = (await entries()).filter((name) => name.endsWith('.raw.json') && !name.startsWith('.'));

@@ -1,10 +1,10 @@
 import { type FaultProxy, startFaultProxy } from '../fixtures/fault-proxy/fault-proxy.ts';
 import { cutsAfter, type Fault, losesResponse, respondsWith } from '../fixtures/fault-proxy/faults.ts';
 
-/** Before the request takes effect, in the middle of it, and afterwards. */
+/** Faults before, during and after the effect of a request. */
 const FAULTS: readonly Fault[] = [respondsWith(503), respondsWith(500), cutsAfter(1000), losesResponse()];
 
-/** A service of which a fraction of all requests fail. */
+/** A service that fails a fraction of all requests. */
 export interface FaultyService {
   readonly proxy: FaultProxy;
   /** Number of failed requests so far. */
@@ -12,9 +12,9 @@ export interface FaultyService {
 }
 
 /**
- * Puts a proxy before a service.
+ * Starts a proxy in front of a service.
  *
- * @param target `http://127.0.0.1:port`
+ * @param target origin of the service, `http://127.0.0.1:port`
  * @param rate fraction of requests that fail, from 0 to 1
  */
 export async function startFaultyService(target: string, rate: number): Promise<FaultyService> {

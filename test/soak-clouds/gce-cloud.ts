@@ -7,7 +7,7 @@ import { GceDouble, type GceRequest } from '../doubles/gce/gce-double.ts';
 import { GoogleError } from '../doubles/gce/model.ts';
 import type { SoakCloud } from '../soak/soak-cloud.ts';
 
-/** Failures as Google reports them; the request of a lost response is carried out. */
+/** Errors as Google reports them. The request of a lost response is carried out. */
 const FAULTS = [
   () => new GoogleError(429, 'rateLimitExceeded', 'Rate Limit Exceeded'),
   () => new GoogleError(500, 'internalError', 'Internal error encountered.'),
@@ -15,14 +15,14 @@ const FAULTS = [
   () => 'lost' as const,
 ];
 
-/** The double of Compute Engine and Cloud Storage. */
+/** Opens the Compute Engine and Cloud Storage double. */
 export async function gceCloud(faultRate: number): Promise<SoakCloud> {
   const directory = await mkdtemp(join(tmpdir(), 'nodepool-soak-gce-'));
   const [credentials, subject] = [join(directory, 'credentials.json'), join(directory, 'subject')];
   const double = await GceDouble.start({ pendingReads: 1 });
   await writeFile(subject, 'soak');
   await writeFile(credentials, JSON.stringify(double.credentials(subject)));
-  /** The imported files, by the name of the image: the double forgets them. */
+  /** Imported files by image name, which the double discards. */
   const files = new Map<string, Buffer>();
   let [requests, faults] = [0, 0];
   double.fault = (request) => {
@@ -73,7 +73,7 @@ function keepFile(
   const { name, rawDisk } = input.imageResource as { name: string; rawDisk?: { source?: string } };
   const key = rawDisk?.source?.replace('https://storage.googleapis.com/', '') ?? '';
   const file = storage.objects.get(key)?.bytes;
-  // The name may belong to an image that was removed.
+  // The name may belong to a deleted image.
   if (file !== undefined && !images.some(({ resource }) => resource.name === name)) files.set(name, file);
 }
 
@@ -82,13 +82,13 @@ function imageIdIn(description: unknown): string {
   return tags[IMAGE_TAGS.imageId] ?? '';
 }
 
-/** The first bytes of `disk.raw` in a file for an import. */
+/** Returns the first bytes of `disk.raw` in a file for an import. */
 async function beginOf(file: Buffer, size: number): Promise<Buffer> {
   const tar = spawn('tar', ['--extract', '--gzip', '--to-stdout', 'disk.raw'], {
     stdio: ['pipe', 'pipe', 'ignore'],
   });
   const ended = new Promise((resolve) => tar.once('close', resolve));
-  tar.stdin.on('error', () => {}).end(file); // it may end before it has read everything
+  tar.stdin.on('error', () => {}).end(file); // tar may exit before it has read everything
   const pieces: Buffer[] = [];
   let length = 0;
   for await (const piece of tar.stdout as AsyncIterable<Buffer>) {

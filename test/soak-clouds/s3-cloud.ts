@@ -8,7 +8,7 @@ import { startFaultyService } from './faulty-service.ts';
 
 const BUCKET = 'soak';
 
-/** A bucket of a real server of S3. */
+/** A bucket on a real S3 server. */
 export async function s3Cloud(faultRate: number): Promise<SoakCloud> {
   const server = await startS3Server();
   const { endpoint, region, credentials } = server;
@@ -81,6 +81,6 @@ interface Manifest {
   readonly 'image-id'?: string;
 }
 
-/** `soak-0001-0f1e2d3c.raw`, and what comes before it with a prefix. */
+/** Parses `soak-0001-0f1e2d3c.raw`, and the prefix before it. */
 const IMAGE = /^(?:.*\/)?[a-z]+-\d+-[0-9a-f]{8}\.raw$/;
 const LATEST = /-latest\.raw\.json$/;

@@ -7,7 +7,7 @@ const DAY = 86_400_000;
 /** Milliseconds by which the clock is shifted. */
 const OFFSETS = [30 * DAY, 3_600_000, -DAY, -3_600_000] as const;
 
-/** Count of each disturbance. */
+/** Number of each kind of disturbance. */
 export interface Disturbances {
   kills: number;
   fills: number;
@@ -16,14 +16,14 @@ export interface Disturbances {
   clockSteps: number;
 }
 
-/** A disturbance that lasts for a while, with its beginning and its end. */
+/** A disturbance that lasts for a while. */
 interface Disturbance {
   readonly counter: keyof Disturbances;
   readonly begin: () => Promise<void> | void;
   readonly end: () => Promise<void> | void;
 }
 
-/** Disturbs the site, also in several ways at a time, until the signal aborts; then ends all disturbances. */
+/** Disturbs the site, also in several ways at once, until the signal aborts. Then stops all disturbances. */
 export async function disturb(site: DiskSoakSite, counts: Disturbances, signal: AbortSignal): Promise<void> {
   await Promise.all([
     repeat(() => pick([fill, freeze])(pick(site.disks)), counts, signal),
@@ -32,10 +32,10 @@ export async function disturb(site: DiskSoakSite, counts: Disturbances, signal: 
   ]);
 }
 
-/** Random moments: no event to wait for. */
+/** Waits for a random time, because there is no event to wait for. */
 async function repeat(next: () => Disturbance, counts: Disturbances, signal: AbortSignal): Promise<void> {
-  const pause = (longest: number): Promise<unknown> =>
-    delay(500 + Math.random() * longest, undefined, { signal }).catch(() => undefined);
+  const pause = (max: number): Promise<unknown> =>
+    delay(500 + Math.random() * max, undefined, { signal }).catch(() => undefined);
   while (!signal.aborted) {
     await pause(8_000);
     if (signal.aborted) return;
@@ -70,7 +70,7 @@ function stop(site: DiskSoakSite): Disturbance {
   return { counter: 'stops', begin: () => site.signal('SIGSTOP'), end: () => site.signal('SIGCONT') };
 }
 
-/** A process that waits for a frozen disk dies once the disk thaws. */
+/** Kills the daemon. A process that waits for a frozen disk dies only once the disk thaws. */
 function kill(site: DiskSoakSite): Disturbance {
   return { counter: 'kills', begin: () => site.end('SIGKILL'), end: () => site.start() };
 }

@@ -10,7 +10,7 @@ const WORK = ['staging', 'deletes', 'partials'];
 /** Final states; records of deleted images stay for a while. */
 const ENDED: ReadonlySet<string> = new Set(['ready', 'failed', 'deleted']);
 
-/** Compares all files and cloud images with the manager's records; returns a sentence for each difference. */
+/** Compares all files and cloud images with the manager's records. Returns a sentence for each difference. */
 export async function findFaults(site: DiskSoakSite): Promise<readonly string[]> {
   const [builds, uploads] = await Promise.all([site.list('dib-image-list'), site.list('image-list')]);
   const [readyBuilds, readyUploads] = [ready(builds), ready(uploads)];
@@ -69,7 +69,7 @@ function wrongCounts(
   ]);
 }
 
-/** Checks that images-dir has the files of the good builds, all complete, and no unfinished work. */
+/** Checks that images-dir contains the files of the good builds, all complete, and no unfinished work. */
 async function imagesDirFaults(site: DiskSoakSite, builds: readonly ListedRecord[]): Promise<string[]> {
   const { directory } = site.imagesDir;
   const state = join(directory, '.nodepool-builder');
@@ -88,7 +88,7 @@ async function imagesDirFaults(site: DiskSoakSite, builds: readonly ListedRecord
   ];
 }
 
-/** Checks that a pool has only the good uploads, their manifests and the links to the newest, and no hidden files. */
+/** Checks that a pool contains only the good uploads, their manifests, links to the newest, and no hidden files. */
 async function poolFaults(
   { images }: DiskSoakSite,
   directory: string,
@@ -134,7 +134,7 @@ async function jobFaults({ port }: DiskSoakSite): Promise<string[]> {
   }
 }
 
-/** Incomplete files under an image's name. Files may vanish during the search. */
+/** Returns incomplete files under an image's name. Files may disappear during the search. */
 export async function unsealed(directory: string, names: readonly string[]): Promise<string[]> {
   const faults = await Promise.all(
     names.map(async (name) => {

@@ -1,5 +1,5 @@
 /**
- * Shifts the wall clock of a process: `node --import shifted-clock.ts`. The file that SOAK_CLOCK names holds the offset in
+ * Shifts the wall clock of a process: `node --import shifted-clock.ts`. The file SOAK_CLOCK contains the offset in
  * milliseconds; a change takes effect within moments, like a step of the real clock. Timers are unaffected, as they
  * are when the real clock is set.
  */

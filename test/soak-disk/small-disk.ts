@@ -8,9 +8,9 @@ const run = promisify(execFile);
 /** Name of the file that fills the disk. */
 const FILLER = 'filler';
 
-/** A small ext4 file system of its own, on a loop device, that can be filled and frozen. Needs root. */
+/** A small ext4 file system on a loop device, which can be filled and frozen. Requires root. */
 export class SmallDisk {
-  /** Where the file system is mounted; its content lies in `content` below, so that `lost+found` is not in the way. */
+  /** Mount point. Its content is in `content` below, so that `lost+found` is not in the way. */
   readonly mountPoint: string;
   readonly directory: string;
   readonly #image: string;
@@ -21,7 +21,7 @@ export class SmallDisk {
     this.#image = `${path}.ext4`;
   }
 
-  /** @param megabytes size of the file system */
+  /** @param megabytes size of the file system in megabytes */
   static async create(path: string, megabytes: number): Promise<SmallDisk> {
     const disk = new SmallDisk(path);
     await run('truncate', [`--size=${megabytes}M`, disk.#image]);
@@ -37,7 +37,7 @@ export class SmallDisk {
     const { bavail, bsize } = await statfs(this.mountPoint);
     const file = await open(join(this.mountPoint, FILLER), 'w');
     await file.close();
-    // Concurrent writes make fallocate fail with part of the space taken: that is full enough.
+    // Concurrent writes make fallocate fail after it has taken part of the space, which is full enough.
     await run('fallocate', [
       '--length',
       String(Math.max(bavail * bsize, 1)),
@@ -49,7 +49,7 @@ export class SmallDisk {
     await rm(join(this.mountPoint, FILLER), { force: true });
   }
 
-  /** Freezes the file system: every write waits. */
+  /** Freezes the file system, so that every write waits. */
   async freeze(): Promise<void> {
     await run('fsfreeze', ['--freeze', this.mountPoint]);
   }
@@ -58,7 +58,7 @@ export class SmallDisk {
     await run('fsfreeze', ['--unfreeze', this.mountPoint]);
   }
 
-  /** Unmounts it, full or frozen. */
+  /** Unmounts it, even if it is full or frozen. */
   async remove(): Promise<void> {
     await this.thaw().catch(() => undefined);
     await run('umount', [this.mountPoint]);

@@ -1,9 +1,9 @@
-/** The real nodepool-builder with a builder `sealed`, whose images show whether they are complete. */
+/** The real nodepool-builder with a builder `sealed`, whose images reveal whether they are complete. */
 import { BaseImageBuilder, type BuildContext } from '@nodepool-builder/image-builder';
 import { main } from 'nodepool-builder';
 import { writeSealedFile } from './sealed-file.ts';
 
-/** Bytes of an image. */
+/** Size of an image in bytes. */
 const MIN_SIZE = 256 * 1024;
 const MAX_SIZE = 4 * 1024 * 1024;
 

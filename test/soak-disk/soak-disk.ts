@@ -11,31 +11,31 @@ const INTERVAL = 1000;
 
 /** Durations of the soak. */
 export interface DiskSoakPlan {
-  /** Milliseconds of disturbances. */
+  /** Duration of the disturbances in milliseconds. */
   readonly duration: number;
-  /** Milliseconds after the disturbances until everything must match the records. */
+  /** Time limit in milliseconds, after the disturbances, until everything must match the records. */
   readonly settlingTime: number;
 }
 
 /** Progress of the soak. */
 export interface DiskSoakProgress extends Readonly<Disturbances> {
   readonly seconds: number;
-  /** Started builds. */
+  /** Number of started builds. */
   readonly builds: number;
-  /** Checks of the files that the pools and images-dir offered. */
+  /** Number of checks of the files that the pools and images-dir offered. */
   readonly looks: number;
 }
 
 /** Result of the soak. */
 export interface DiskSoakReport extends DiskSoakProgress {
   readonly settlingSeconds: number;
-  /** A sentence for each difference from the records, and for each file that was offered incomplete. */
+  /** A sentence for each difference from the records, and for each incomplete file that was offered. */
   readonly faults: readonly string[];
 }
 
 /**
- * Makes a site build and upload all the time while its daemon is killed and stopped, its disks are filled and frozen and
- * its clock is shifted. Then each image must be rebuilt at its age, and all images must be on record.
+ * Makes a site build and upload continuously while its daemon is killed and stopped, its disks are filled and frozen,
+ * and its clock is shifted. Then each image must be rebuilt at its age, and all images must be on record.
  *
  * @param signal ends the soak early, with everything that it started
  */
@@ -57,7 +57,7 @@ export async function soakDisk(
       looks,
     });
     site.start();
-    // A kill before that leaves no records to compare with.
+    // A kill before that would leave no records to compare with.
     await waitUntil(
       'the first build',
       async () => lastNumber(await site.list('dib-image-list').catch(() => [])) > 0,
@@ -104,7 +104,7 @@ export async function soakDisk(
   }
 }
 
-/** Images under their public names that are not complete, on any disk. */
+/** Returns incomplete images under their public names, on any disk. */
 async function offeredIncomplete(site: DiskSoakSite): Promise<readonly string[]> {
   const faults = await Promise.all(
     site.disks.map(async ({ directory }) =>
@@ -117,7 +117,7 @@ async function offeredIncomplete(site: DiskSoakSite): Promise<readonly string[]>
   return faults.flat();
 }
 
-/** Builds and uploads have numbers from one sequence; a build’s number is a part of its id. */
+/** Builds and uploads share a sequence of numbers. A build’s number is part of its id. */
 function lastNumber(builds: readonly Readonly<Record<string, string | null>>[]): number {
   return Math.max(0, ...builds.map((build) => Number(/-(\d{10})-/.exec(build['image-id'] ?? '')?.[1] ?? 0)));
 }

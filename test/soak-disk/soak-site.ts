@@ -9,7 +9,7 @@ import { type BuilderProcess, programCommand, spawnDaemon } from '../fixtures/bu
 import { type Account, cloudsYaml } from '../fixtures/openstack/account.ts';
 import { SmallDisk } from './small-disk.ts';
 
-/** Megabytes of each disk: room for a few images, their staging and a copy. */
+/** Size of each disk in megabytes: enough for a few images, their staging and a copy. */
 const DISK_SIZE = 96;
 
 const PROGRAM = join(import.meta.dirname, 'soak-builder.ts');
@@ -19,14 +19,14 @@ const IMAGES = ['debian', 'fedora', 'ubuntu'] as const;
 /** Good images that each provider and images-dir keep. */
 export const KEEP = 2;
 
-/** Seconds between builds: short enough that work is always in progress. */
+/** Seconds between builds, so few that work is always in progress. */
 const OFTEN = 8;
 const NEVER = 86_400;
 
 /** A record as a list command prints it. */
 export type ListedRecord = Readonly<Record<string, string | null>>;
 
-/** One host: a daemon `--all-in-one` with images-dir and two directory providers on disks of their own, and a cloud. */
+/** One host: a daemon `--all-in-one` with images-dir and two directory providers on separate disks, and a cloud. */
 export class DiskSoakSite {
   readonly images: readonly string[] = IMAGES;
   readonly imagesDir: SmallDisk;
@@ -81,19 +81,19 @@ export class DiskSoakSite {
     return [this.imagesDir, ...this.pools];
   }
 
-  /** Log lines of the daemon that runs now. */
+  /** Log lines of the running daemon. */
   get log(): readonly string[] {
     return this.#daemon?.log ?? [];
   }
 
-  /** @param milliseconds that the daemon's clock is ahead; negative: behind */
+  /** @param milliseconds time by which the daemon's clock is ahead; negative: behind */
   async setClock(milliseconds: number): Promise<void> {
     const file = join(this.#directory, 'clock');
     await writeFile(`${file}.new`, String(milliseconds));
     await rename(`${file}.new`, file);
   }
 
-  /** Disables scheduled rebuilds from the daemon's next start on. */
+  /** Disables scheduled rebuilds when the daemon starts next. */
   async stopRebuilding(): Promise<void> {
     await this.#configure(NEVER);
   }
@@ -119,7 +119,7 @@ export class DiskSoakSite {
     await this.#daemon?.end(signal);
   }
 
-  /** A list command's records. */
+  /** Returns the records of a list command. */
   async list(command: string): Promise<readonly ListedRecord[]> {
     return JSON.parse(await this.#command(command, '--json')) as ListedRecord[];
   }
@@ -152,7 +152,7 @@ export class DiskSoakSite {
         'retry-delay': 1,
         'max-retry-delay': 5,
         'orphan-scan-interval': 5,
-        // A build whose files a killed daemon had removed counts as deleted after this time.
+        // A build whose files a killed daemon has removed counts as deleted after this time.
         'absence-timeout': 30,
       },
       diskimages: IMAGES.map((name) => ({ name, builder: 'sealed', 'rebuild-age': rebuildAge, keep: KEEP })),

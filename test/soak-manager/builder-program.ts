@@ -1,5 +1,5 @@
 /**
- * A builder of which only the Gearman side is real: `builder-program.ts <settings> <images-dir>`. It builds files of a
+ * A builder that is real only on its Gearman side: `builder-program.ts <settings> <images-dir>`. It builds files of a
  * few bytes, and uploads them to the double.
  */
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -45,7 +45,7 @@ async function upload(job: WorkerJob): Promise<string> {
     'image-name': string;
   };
   const imageId = subjectOf(job);
-  if (!images.has(imageId)) throw new WorkFailError(`image ${imageId} is not here`);
+  if (!images.has(imageId)) throw new WorkFailError(`image ${imageId} is missing`);
   const cloud = new DoubleProvider(provider, settings.cloud);
   const file = { format: 'raw', path: join(directory, imageId), size: 1 } as const;
   const { externalId } = await cloud.upload({ uploadId: job.unique, imageId, imageName, file });
@@ -57,7 +57,7 @@ async function remove(job: WorkerJob): Promise<void> {
   failNowAndThen();
   await rm(join(directory, id), { force: true });
   images.delete(id);
-  offer(); // the worker deregisters it once the job has its result
+  offer(); // the worker deregisters the function once the job has its result
 }
 
 function subjectOf(job: WorkerJob): string {
@@ -65,7 +65,7 @@ function subjectOf(job: WorkerJob): string {
 }
 
 function failNowAndThen(): void {
-  if (Math.random() < settings.faultRate) throw new WorkFailError('a fault of the soak');
+  if (Math.random() < settings.faultRate) throw new WorkFailError('the soak injected a fault');
 }
 
 builds.setFunctions(new Map(diskimageNames(settings).map((name) => [`image-build:${name}`, build])));

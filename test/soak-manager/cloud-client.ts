@@ -15,11 +15,11 @@ export async function callCloud(url: string, call: CloudCall, signal?: AbortSign
     body: JSON.stringify(call),
     ...(signal !== undefined && { signal }),
   });
-  if (!response.ok) throw new Error(`the cloud answered ${response.status} to ${call.call}`);
+  if (!response.ok) throw new Error(`the cloud responded with ${response.status} to ${call.call}`);
   return await response.json();
 }
 
-/** One of the clouds in the double. */
+/** One of the double's clouds. */
 export class DoubleProvider implements ImageProvider {
   readonly name: string;
   readonly formats: readonly ImageFormat[] = ['raw'];
@@ -62,6 +62,6 @@ export class DoubleProvider implements ImageProvider {
   }
 
   async findImages(): Promise<never> {
-    throw new Error('a manager asks for no candidates');
+    throw new Error('a manager does not request candidates');
   }
 }

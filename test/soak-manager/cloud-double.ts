@@ -11,7 +11,7 @@ export interface CloudImage {
   readonly imageId: string;
   readonly imageName: string;
   isWhole: boolean;
-  /** True if the manager has recorded it as ready; it counts from then on. */
+  /** Whether the manager has recorded it as ready, so that it counts. */
   isReady: boolean;
 }
 
@@ -32,8 +32,8 @@ export type CloudCall =
   | { readonly call: 'ready'; readonly externalIds: readonly string[] };
 
 /**
- * Several clouds in one: images arrive in two calls, as in Glance, so that a partial one may be left. Some calls fail:
- * half of them before they take effect, the others afterwards, by a broken connection.
+ * Several clouds in one. As in Glance, images arrive in two calls, so that partial images are possible. Some calls
+ * fail: half of them before they take effect, and half afterwards, by a broken connection.
  */
 export class CloudDouble {
   readonly images: Map<string, CloudImage> = new Map();
@@ -48,7 +48,7 @@ export class CloudDouble {
   private constructor(faultRate: number) {
     this.faultRate = faultRate;
     this.#server = createServer((request, response) => {
-      this.#serve(request, response).catch(() => response.destroy()); // its client was killed
+      this.#serve(request, response).catch(() => response.destroy()); // the client was killed
     });
   }
 

@@ -7,7 +7,7 @@ import { waitUntil } from '../fixtures/wait-until.ts';
 import { CloudDouble } from './cloud-double.ts';
 import { findFaults } from './find-faults.ts';
 
-/** A gearmand with a job, and the faults that the soak finds there. */
+/** Starts a gearmand with a job, and returns the differences that the soak finds. */
 async function queueWithJob(t: TestContext) {
   const gearmand = await startGearmand();
   t.after(() => gearmand.stop());
@@ -19,7 +19,7 @@ async function queueWithJob(t: TestContext) {
   const admin = new Admin(address);
   t.after(() => admin.close());
   const job = client.submit('image-delete:a', '', { unique: 'key' });
-  job.result.catch(() => {}); // none if its client has left
+  job.result.catch(() => {}); // rejects if its client has left
   const handle = await job.handle;
   const settings = {
     port: gearmand.port,
@@ -49,7 +49,7 @@ test('a queued job with a waiting client is reported by the soak test', async (t
 test('a killed manager’s queued job is not reported, as gearmand lists it but assigns it to no builder', async (t) => {
   const { address, client, admin, faults } = await queueWithJob(t);
   await client.close();
-  await waitUntil('gearmand to see that', async () => (await admin.showJobs())[0]?.ignored);
+  await waitUntil('gearmand to ignore the job', async () => (await admin.showJobs())[0]?.ignored);
   assert.deepEqual(await faults(), []);
   let given = 0;
   const worker = new Worker({ servers: [address] });
@@ -58,7 +58,7 @@ test('a killed manager’s queued job is not reported, as gearmand lists it but 
     given += 1;
     return '';
   });
-  await waitUntil('gearmand to forget it', async () => (await admin.showJobs()).length === 0);
+  await waitUntil('gearmand to forget the job', async () => (await admin.showJobs()).length === 0);
   assert.equal(given, 0);
 });
 
@@ -84,8 +84,8 @@ test('a running job is reported by the soak test, even without a client', async 
   });
   await begun.promise;
   await client.close();
-  await waitUntil('gearmand to see that', async () => (await admin.showJobs())[0]?.ignored);
+  await waitUntil('gearmand to ignore the job', async () => (await admin.showJobs())[0]?.ignored);
   assert.deepEqual(await faults(), FAULT);
   end.resolve('');
-  await waitUntil('its end', async () => (await faults()).length === 0);
+  await waitUntil('the end of the job', async () => (await faults()).length === 0);
 });

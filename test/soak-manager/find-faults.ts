@@ -13,7 +13,7 @@ export interface Scene {
   readonly directories: readonly string[];
 }
 
-/** Compares clouds, builders, records and queue with the wanted state; returns a sentence for each difference. */
+/** Compares clouds, builders, records and queue with the wanted state. Returns a sentence for each difference. */
 export async function findFaults(scene: Scene): Promise<readonly string[]> {
   const wanted = newestBuilds(scene);
   return [
@@ -24,7 +24,7 @@ export async function findFaults(scene: Scene): Promise<readonly string[]> {
   ];
 }
 
-/** The ids of the newest ready builds of each disk image. */
+/** Returns the ids of the newest ready builds of each disk image. */
 function newestBuilds({ settings, state }: Scene): ReadonlyMap<string, readonly string[]> {
   const ready = [...state.builds.values()].filter((build) => build.state === 'ready');
   const newestFirst = ready.toSorted((a, b) => b.requestedAt - a.requestedAt || (a.id < b.id ? 1 : -1));
@@ -53,7 +53,7 @@ function cloudFaults(
   return differences(expected, found);
 }
 
-/** An image that was built twice, because its first builder died, may be at both builders. */
+/** An image that was built twice, because its first builder died, may exist in both builders. */
 async function builderFaults(
   { directories }: Scene,
   wanted: ReadonlyMap<string, readonly string[]>,
@@ -74,9 +74,9 @@ function recordFaults({ builds, uploads }: ManagerState): readonly string[] {
 }
 
 /**
- * The functions with jobs, if a job runs or can still begin. Other jobs that gearmand lists are dead: they were
- * withdrawn, or their client left. It hands them to no builder, and forgets them when a builder that offers their
- * function asks for a job, which does not happen for an image that is deleted.
+ * Returns functions with jobs that run or can still begin. Other jobs that gearmand lists are dead: they were
+ * withdrawn, or their client left. gearmand does not assign them, and forgets them when a builder with their function
+ * grabs a job, which does not happen for the functions of deleted images.
  */
 async function queueFaults(port: number): Promise<readonly string[]> {
   const admin = new Admin({ host: '127.0.0.1', port });
@@ -90,7 +90,7 @@ async function queueFaults(port: number): Promise<readonly string[]> {
   }
 }
 
-/** Missing and unwanted items, with multiplicity. */
+/** Returns missing and unwanted items, with multiplicity. */
 function differences(expected: readonly string[], found: readonly string[]): readonly string[] {
   const counts = new Map<string, number>();
   for (const item of expected) counts.set(item, (counts.get(item) ?? 0) - 1);

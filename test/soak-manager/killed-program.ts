@@ -4,14 +4,14 @@ import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 
-/** The program to kill, and when. */
+/** Program to kill, and the times of the kills. */
 export interface KilledProgramOptions {
   /** File name of a program in this directory. */
   readonly program: string;
   readonly args: readonly string[];
   /** File for its standard error. */
   readonly log: string;
-  /** Maximum lifetime in milliseconds after it has reported that it works. */
+  /** Max lifetime in milliseconds after it has reported that it works. */
   readonly maxLifetime: number;
 }
 
@@ -33,7 +33,7 @@ export class KilledProgram {
     return this.#kills;
   }
 
-  /** Kills it once more, then lets it run. */
+  /** Kills it once more, and then lets it run. */
   spare(): void {
     this.#isKilled = false;
     this.#child?.kill('SIGKILL');
@@ -50,7 +50,7 @@ export class KilledProgram {
       const child = this.#start();
       const ended = once(child, 'close');
       await Promise.race([once(child.stdout, 'data'), ended]);
-      // The time of the kill is random: there is no event to wait for.
+      // The time of the kill is random, so there is no event to wait for.
       const life = Math.random() * this.#options.maxLifetime;
       const timer = this.#isKilled ? setTimeout(() => child.kill('SIGKILL'), life) : undefined;
       await ended;

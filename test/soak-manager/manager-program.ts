@@ -1,5 +1,5 @@
 /**
- * The real manager, over the clouds of the double, which receives reports of ready images: `manager-program.ts
+ * Runs the real manager with the double's clouds, and reports ready images to the double: `manager-program.ts
  * <settings>`.
  */
 import { readFile } from 'node:fs/promises';

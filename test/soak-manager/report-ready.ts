@@ -3,8 +3,8 @@ import type { ManagerState, StateStore } from '@nodepool-builder/image-manager';
 type Uploads = Iterable<ReturnType<ManagerState['uploads']['get']>>;
 
 /**
- * Reports uploads on record as ready: each when it is written, and all of them when a manager becomes the leader. The leader
- * before it may have been killed between writing a record and reporting it.
+ * Reports recorded uploads as ready: each when it is written, and all of them when a manager becomes the leader. The
+ * previous leader may have been killed between writing a record and reporting it.
  *
  * @param report - receives the external ids
  */

@@ -9,7 +9,7 @@ import { findFaults } from './find-faults.ts';
 import { KilledProgram } from './killed-program.ts';
 import type { SoakSettings } from './soak-settings.ts';
 
-/** Number of builders and of managers: one takes over from the other. */
+/** Number of builders and managers, so that one can take over from the other. */
 const BUILDERS = 2;
 const MANAGERS = 2;
 
@@ -20,13 +20,13 @@ const INTERVAL = 500;
 export interface ManagerSoakPlan {
   readonly diskimages: number;
   readonly providers: number;
-  /** Least number of rebuilds of everything: the soak goes on until {@link kills} is reached. */
+  /** Min number of rebuilds of everything. The soak continues until {@link kills} is reached. */
   readonly generations: number;
-  /** Least number of kills of managers, and of builders. */
+  /** Min number of kills of managers, and of builders. */
   readonly kills: number;
-  /** Fraction of failing calls of clouds and builders, from 0 to 1. */
+  /** Fraction of failing calls to clouds and builders, from 0 to 1. */
   readonly faultRate: number;
-  /** Maximum lifetime of a builder or a manager, in milliseconds. */
+  /** Max lifetime of a builder or a manager, in milliseconds. */
   readonly maxLifetime: number;
   /** Time limit in milliseconds for reaching the wanted state after the last disturbance. */
   readonly settlingTime: number;
@@ -54,7 +54,7 @@ export interface ManagerSoakReport extends ManagerSoakProgress {
 }
 
 /**
- * Builds and uploads everything several times while calls fail, and builders and managers are killed; then checks the
+ * Builds and uploads everything several times while calls fail, and builders and managers are killed. Then checks the
  * result.
  *
  * @param signal ends it early, with everything that it started
@@ -120,7 +120,7 @@ export async function soakManager(
     const needsKills = (): boolean =>
       [builders, managers].some((programs) => sum(programs.map(({ kills }) => kills)) < plan.kills);
     for (let generation = 1; generation <= plan.generations || needsKills(); generation += 1) {
-      await tell({ generation }); // managers read it at their next start
+      await tell({ generation }); // managers read the file at their next start
       for (
         let now = progress(await store.read());
         now.done < now.uploads;
@@ -152,7 +152,7 @@ export async function soakManager(
   }
 }
 
-/** Number of ready uploads of this generation's builds. */
+/** Returns the number of ready uploads of this generation's builds. */
 function uploadsOf({ builds, uploads }: ManagerState, generation: number): number {
   const ids = new Set(
     [...builds.values()]

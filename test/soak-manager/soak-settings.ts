@@ -7,7 +7,7 @@ export interface SoakSettings {
   readonly store: string;
   readonly diskimages: number;
   readonly providers: number;
-  /** Generation of the configuration; a new one rebuilds everything. */
+  /** Generation of the configuration. A new one rebuilds everything. */
   readonly generation: number;
   /** Fraction of failing builds, from 0 to 1. */
   readonly faultRate: number;
@@ -16,17 +16,17 @@ export interface SoakSettings {
 /** Number of images to keep. */
 export const KEEP = 2;
 
-/** `image-1` to `image-<n>`. */
+/** Names `image-1` to `image-<n>`. */
 export function diskimageNames({ diskimages }: SoakSettings): readonly string[] {
   return Array.from({ length: diskimages }, (_, index) => `image-${index + 1}`);
 }
 
-/** `cloud-1` to `cloud-<n>`. */
+/** Names `cloud-1` to `cloud-<n>`. */
 export function providerNames({ providers }: SoakSettings): readonly string[] {
   return Array.from({ length: providers }, (_, index) => `cloud-${index + 1}`);
 }
 
-/** Pauses are short, so that much happens in little time. */
+/** Configuration with short pauses, so that much happens in little time. */
 export function managerConfiguration(settings: SoakSettings): ManagerConfiguration {
   const names = diskimageNames(settings);
   return {

@@ -1,7 +1,7 @@
 import { waitUntil } from '../fixtures/wait-until.ts';
 import { phaseOf } from './instance-orphans.ts';
 
-/** Phases of a build: the phases in its record, and `publishing` once the record is gone. */
+/** Phases of a build: those in its record, and `publishing` once the record is gone. */
 const PHASES = [
   'launching',
   'running',
@@ -15,14 +15,14 @@ const PHASES = [
 
 type Phase = (typeof PHASES)[number];
 
-/** A stretch of a build: a phase, or a part of it. */
+/** A phase of a build, or part of one. */
 interface Stage {
   readonly phase: Phase;
   readonly from: number;
   readonly to: number;
 }
 
-/** Stages among which kills are spread evenly; boot and steps are in one phase. */
+/** Stages over which kills are spread evenly. Boot and steps are in one phase. */
 const STAGES: readonly Stage[] = [
   { phase: 'launching', from: 0, to: 1 },
   { phase: 'running', from: 0, to: 0.7 },
@@ -58,7 +58,7 @@ export class BuildStages {
     return new BuildStages(began, performance.now());
   }
 
-  /** @param part of all stages, from 0 to 1 */
+  /** @param part position in all stages, from 0 to 1 */
   moment(part: number): KillMoment {
     const index = Math.floor(part * STAGES.length);
     const { phase, from, to } = STAGES[index] as Stage;
@@ -69,14 +69,14 @@ export class BuildStages {
   }
 }
 
-/** A build, as its record shows it. */
+/** A build according to its record. */
 export class WatchedBuild {
   readonly #images: string;
   readonly #imageId: string;
   #wasSeen = false;
   #isOver = false;
 
-  /** @param build settles when it is over */
+  /** @param build settles when the build is over */
   constructor(images: string, imageId: string, build: PromiseLike<unknown>) {
     this.#images = images;
     this.#imageId = imageId;
@@ -86,7 +86,7 @@ export class WatchedBuild {
     void build.then(over, over);
   }
 
-  /** Waits until it is in this phase or a later one, or over. */
+  /** Waits until it is over, or in this phase or a later one. */
   async until(wanted: Phase): Promise<void> {
     await waitUntil(`the build to be ${wanted}`, async () => {
       const current = await this.#phase();
@@ -94,7 +94,7 @@ export class WatchedBuild {
     });
   }
 
-  /** Undefined before the launch. */
+  /** Current phase; undefined before the launch. */
   async #phase(): Promise<Phase | undefined> {
     const phase = (await phaseOf(this.#images, this.#imageId)) as Phase | undefined;
     this.#wasSeen ||= phase !== undefined;

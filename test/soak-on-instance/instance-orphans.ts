@@ -1,11 +1,11 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Remains of builds on local QEMU machines. */
+/** Orphans of builds on local QEMU machines. */
 export interface InstanceOrphans {
-  /** The ids of QEMU's processes. */
+  /** Ids of QEMU's processes. */
   readonly processes: readonly string[];
-  /** The directories of machines, each with its overlay. */
+  /** Directories of machines, each with its overlay. */
   readonly machines: readonly string[];
   /** Instance records and keys. */
   readonly ledger: readonly string[];
@@ -14,9 +14,9 @@ export interface InstanceOrphans {
 }
 
 /**
- * Finds what is left below `images`.
+ * Finds orphans below `images`.
  *
- * @param directory of the kernel, by which the processes are found
+ * @param directory directory of the kernel, by which the processes are found
  */
 export async function instanceOrphans(directory: string, images: string): Promise<InstanceOrphans> {
   const list = (name: string): Promise<string[]> =>
@@ -29,7 +29,7 @@ export async function instanceOrphans(directory: string, images: string): Promis
   };
 }
 
-/** The phase in a build's record; undefined without one. */
+/** Reads the phase in a build's record; undefined without one. */
 export async function phaseOf(images: string, imageId: string): Promise<string | undefined> {
   const path = join(images, '.nodepool-builder/instances', `${imageId}.json`);
   const text = await unlessGone(readFile(path, 'utf8'), undefined);
@@ -49,7 +49,7 @@ async function qemuProcesses(directory: string): Promise<string[]> {
   return found;
 }
 
-/** A process may end, or a file go, while it is read. */
+/** A process may end, or a file may disappear, while it is read. */
 async function unlessGone<T, U>(work: Promise<T>, otherwise: U): Promise<T | U> {
   try {
     return await work;

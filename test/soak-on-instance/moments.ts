@@ -1,8 +1,8 @@
 import { randomNumbers } from '../fixtures/random-numbers.ts';
 
 /**
- * Random moments, as parts of a whole: one in each of `count` equal stretches of it, in random order. The same seed
- * gives the same moments.
+ * Returns random moments as fractions: one in each of `count` equal intervals, in random order. The same seed returns
+ * the same moments.
  */
 export function moments(count: number, seed: number): number[] {
   const next = randomNumbers(seed);

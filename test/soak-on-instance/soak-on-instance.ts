@@ -11,7 +11,7 @@ import { moments } from './moments.ts';
 /** Step of the build that takes a moment, during which kills may happen. */
 const ON_INSTANCE = { steps: ['sleep 0.5', 'echo made > /etc/made; sleep 0.5'] };
 
-/** Every fourth job is submitted again and resumed; the others must leave nothing behind. */
+/** Every fourth job is submitted again and resumed. The others must leave nothing behind. */
 const COMES_AGAIN_EVERY = 4;
 
 /** Options. */
@@ -25,23 +25,23 @@ export interface InstanceSoakPlan {
 export interface InstanceKill extends KillMoment {
   /** Phase in the record at that time; undefined without a record. */
   readonly found: string | undefined;
-  /** True if the job was submitted again. */
+  /** Whether the job was submitted again. */
   readonly comesAgain: boolean;
-  /** Milliseconds from the start of the next builder until nothing remained. */
+  /** Milliseconds from the start of the next builder until no orphans remained. */
   readonly settled: number;
 }
 
-/** Disk images by the fate of their job after a kill. */
+/** Disk images by what happens to their job after a kill. */
 const DISKIMAGES = {
   forgotten: { 'on-instance': ON_INSTANCE },
   resumed: { 'on-instance': { ...ON_INSTANCE, 'after-restart': 'resume' } },
 };
 
 /**
- * Kills a builder while it makes images on machines of a local QEMU, and starts it again each time.
+ * Repeatedly kills and restarts a builder while it builds images on local QEMU machines.
  *
  * @returns the kills, if nothing was left and no job failed
- * @throws Error if an orphan is left, or if a job that came again fails.
+ * @throws Error if an orphan is left, or if a resubmitted job fails
  */
 export async function soakOnInstance(
   { kills, seed }: InstanceSoakPlan,
@@ -99,7 +99,7 @@ class InstanceSoak {
       const over = Promise.allSettled([job]);
       await job.handle;
       await new WatchedBuild(images, imageId, over).until(moment.phase);
-      await delay(moment.milliseconds); // the time of the kill is varied: there is no event to wait for
+      await delay(moment.milliseconds); // the time of the kill is varied, so no event exists
       if (!comesAgain) await client.close(); // gearmand drops a foreground job without a client
       await this.#builder.end('SIGKILL');
       const phase = await phaseOf(images, imageId);
@@ -132,15 +132,15 @@ class InstanceSoak {
       orphans = await instanceOrphans(directory, images);
       return isEmpty(orphans);
     };
-    await waitUntil('QEMU, overlays, the ledger and half-made images to be gone', isGone).catch((cause) => {
-      throw new Error(`this is left: ${JSON.stringify(orphans)}`, { cause });
+    await waitUntil('QEMU, overlays, the ledger and partial images to disappear', isGone).catch((cause) => {
+      throw new Error(`orphans are left: ${JSON.stringify(orphans)}`, { cause });
     });
   }
 
   async #untilNoJobIsLeft(): Promise<void> {
     const admin = new Admin({ host: '127.0.0.1', port: this.#server.port });
     try {
-      await waitUntil('gearmand to have no job', async () =>
+      await waitUntil('gearmand to finish all jobs', async () =>
         (await admin.status()).every(({ total }) => total === 0),
       );
     } finally {

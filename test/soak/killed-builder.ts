@@ -12,7 +12,7 @@ export class KilledBuilder {
   #kills = 0;
   #isStopped = false;
 
-  /** @param maxLifetime - milliseconds that it may serve between two kills */
+  /** @param maxLifetime - max time in milliseconds that it serves between two kills */
   constructor(site: SoakSite, maxLifetime: number) {
     const [command, args] = builderCommand('-d', '-c', site.config, '--upload-workers', '16');
     const variables = Object.entries(site.environment).map(([name, value]) => `${name}=${value}`);
@@ -25,17 +25,17 @@ export class KilledBuilder {
     return this.#kills;
   }
 
-  /** Lines that all its lives have logged. */
+  /** Lines logged by all its processes. */
   get log(): readonly string[] {
     return [...this.#log, ...this.#builder.log];
   }
 
-  /** Kills it at random times while it serves, a number of times or until the signal aborts; then it serves. */
+  /** Kills it at random times while it serves, a number of times or until the signal aborts. Then lets it serve. */
   async killUntil(signal: AbortSignal, limit: number): Promise<void> {
     for (;;) {
       await this.#builder.logged(/nodepool\.builder: serving /);
       if (this.#kills >= limit) return;
-      // The time of the kill is random: there is no event to wait for.
+      // The time of the kill is random, so there is no event to wait for.
       await delay(randomInt(this.#maxLifetime), undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
       await this.#builder.end('SIGKILL');

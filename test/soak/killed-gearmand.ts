@@ -1,6 +1,6 @@
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 
-/** Debian's gearmand, which is killed now and then and loses its jobs. */
+/** Debian's gearmand, which is killed occasionally and loses its jobs. */
 export class KilledGearmand {
   readonly #gearmand: Gearmand;
   #kills = 0;
@@ -22,13 +22,13 @@ export class KilledGearmand {
     return this.#kills;
   }
 
-  /** Kills it, and starts it again on the same port. */
+  /** Kills it, and restarts it on the same port. */
   kill(): void {
     this.#kills += 1;
     this.#restarted = this.#restarted.then(() => this.#gearmand.restart());
   }
 
-  /** Resolves when it serves; rejects if it could not be restarted. */
+  /** Resolves when it serves. Rejects if it could not be restarted. */
   async restarted(): Promise<void> {
     await this.#restarted;
   }

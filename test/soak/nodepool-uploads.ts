@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Client, GearmanError } from '@nodepool-builder/gearman-node';
 
-/** Milliseconds between a failure and the next submission; the daemon's main loop runs every 10 s. */
+/** Milliseconds between a failure and the next submission. The daemon's main loop runs every 10 s. */
 const MAIN_LOOP = 1000;
 
 /** A wanted upload, complete once it has an `externalId`. */
@@ -24,8 +24,8 @@ export interface Submissions {
 }
 
 /**
- * Has images uploaded as the Gearman-era nodepool daemon does: all at once, each as a job in the foreground with a
- * unique key of its own; one that fails, or whose server is lost, is submitted again as a new job. `submissions` and
+ * Submits uploads as the Gearman-era nodepool daemon does: all at once, each as a foreground job with its own unique
+ * key. A job that fails, or whose server is lost, is submitted again as a new one. `submissions` and
  * `wanted` are kept up to date.
  */
 export async function submitUploads(

@@ -5,7 +5,7 @@ import { type Account, cloudsYaml } from '../fixtures/openstack/account.ts';
 import { openStack } from '../fixtures/openstack/openstack.ts';
 import type { SoakCloud } from './soak-cloud.ts';
 
-/** Projects of a real Glance, each as a cloud of its own. */
+/** Projects of a real Glance, each as a separate cloud. */
 export async function openStackClouds(count: number): Promise<readonly SoakCloud[]> {
   const openstack = await openStack();
   const accounts = await Promise.all(Array.from({ length: count }, () => openstack.createAccount()));
@@ -21,7 +21,7 @@ export async function openStackClouds(count: number): Promise<readonly SoakCloud
 
 function openStackCloud(name: string, account: Account, clouds: string): SoakCloud {
   return {
-    // The rate is far higher than a public cloud allows, and slow enough for kills to come between.
+    // The rate is far higher than in public clouds, and slow enough for kills in between.
     entry: { name, cloud: name, 'image-type': 'raw', rate: 0.05, 'max-servers': 0 },
     environment: { OS_CLIENT_CONFIG_FILE: clouds },
     images: async () =>

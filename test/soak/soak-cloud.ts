@@ -9,33 +9,33 @@ export interface SoakImage {
   readonly md5: string;
 }
 
-/** An image in a cloud, in whatever state. */
+/** An image in a cloud, in any state. */
 export interface StoredImage {
   readonly externalId: string;
   /** The image-id in its properties or tags. */
   readonly imageId: string;
-  /** The state of an image that is not complete; undefined for a complete one. */
+  /** State of an incomplete image; undefined for a complete one. */
   readonly flaw?: string | undefined;
   /** Whether its bytes equal the file’s. */
   isSame(image: SoakImage): boolean | Promise<boolean>;
 }
 
-/** A cloud of a soak, with all that the builder needs to upload to it. */
+/** A cloud of a soak, with everything that the builder needs to upload to it. */
 export interface SoakCloud {
   /** Entry of `providers`, without its images. */
   readonly entry: Readonly<Record<string, unknown>> & { readonly name: string };
-  /** Variables of the builder. Default: none. */
+  /** Environment variables of the builder. Default: none. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Lists all images, in whatever state. */
+  /** Lists all images, in any state. */
   images(): Promise<readonly StoredImage[]>;
-  /** A sentence for each thing that belongs to no image: snapshots, disks, objects, sessions. Default: there are none. */
+  /** A sentence for each orphan: snapshots, disks, objects, sessions. Default: none. */
   orphans?(): Promise<readonly string[]>;
-  /** Numbers of requests, and of those that were made to fail. Default: they are not counted. */
+  /** Numbers of requests, and of injected faults. Default: not counted. */
   traffic?(): { readonly requests: number; readonly faults: number };
   close?(): Promise<void>;
 }
 
-/** Compares a cloud with nodepool's uploads; returns a sentence for each difference. */
+/** Compares a cloud with nodepool's uploads. Returns a sentence for each difference. */
 export async function compareCloud(
   cloud: SoakCloud,
   images: ReadonlyMap<string, SoakImage>,
@@ -65,7 +65,7 @@ export async function compareCloud(
     faults.push(`image ${imageId} is there once more, ${flaw}: ${externalId}`);
   }
   faults.push(...orphans);
-  // Comparing bytes takes long: once all else is right.
+  // Comparing bytes takes long, so it comes last.
   for (const [stored, image] of faults.length === 0 ? uploaded : []) {
     if (!(await stored.isSame(image))) faults.push(`image ${image.id} has other bytes`);
   }

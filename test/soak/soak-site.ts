@@ -13,9 +13,9 @@ const MAX_SIZE = 2 * 1024 * 1024;
 export interface SoakSite {
   /** Path of `nodepool.yaml`. */
   readonly config: string;
-  /** Variables of the builder. */
+  /** Environment variables of the builder. */
   readonly environment: Readonly<Record<string, string>>;
-  /** By image-id. */
+  /** Images by image-id. */
   readonly images: ReadonlyMap<string, SoakImage>;
   remove(): Promise<void>;
 }

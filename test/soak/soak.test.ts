@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { openStackClouds } from './openstack-clouds.ts';
 import { soak } from './soak.ts';
 
-// `npm run soak` runs longer, and kills gearmand too, whose orphans are removed only after two minutes.
+// `npm run soak` runs longer, and also kills gearmand, whose orphans are removed only after two minutes.
 test('a builder that is killed repeatedly uploads each image to each provider exactly once', async () => {
   const plan = { images: 8, maxLifetime: 1000, builderKills: 4, gearmandKills: 0, settlingTime: 240_000 };
   const { faults, builderKills, submitted, uploads } = await soak(plan, await openStackClouds(3));

@@ -12,13 +12,13 @@ const INTERVAL = 1000;
 /** Amount of work and of disturbances. */
 export interface SoakPlan {
   readonly images: number;
-  /** Maximum time in milliseconds that a builder serves before it is killed. */
+  /** Max time in milliseconds that a builder serves before it is killed. */
   readonly maxLifetime: number;
-  /** Number of kills of the builder; with `Infinity`, it is killed until the last response. */
+  /** Number of kills of the builder. With `Infinity`, it is killed until the last job has ended. */
   readonly builderKills: number;
   /** Number of kills of gearmand, spread evenly over the uploads. */
   readonly gearmandKills: number;
-  /** Time limit in milliseconds for each correction of the clouds after the last reply and the last kill. */
+  /** Time limit in milliseconds for each cleanup of the clouds after the last reply and the last kill. */
   readonly settlingTime: number;
 }
 
@@ -32,18 +32,18 @@ export interface SoakProgress extends Readonly<Submissions> {
 
 /** Result. */
 export interface SoakReport extends SoakProgress {
-  /** Seconds from the last response to correct clouds or the time limit. */
+  /** Seconds from the last reply to correct clouds or the time limit. */
   readonly settlingSeconds: number;
   /** A sentence for each image that is not in a cloud exactly once, and for each remaining job. */
   readonly faults: readonly string[];
-  /** Log of the builder, in all its lives. */
+  /** Log of all the builder's processes. */
   readonly log: readonly string[];
 }
 
 /**
- * Has images uploaded to clouds while the builder and gearmand are killed, and counts the images at the end.
+ * Makes a builder upload images to clouds while it and gearmand are killed, and compares the clouds at the end.
  *
- * @param clouds are closed at the end
+ * @param clouds closed at the end
  * @param onProgress - called after each upload
  * @param signal - ends it early, with everything that it started
  */
@@ -102,14 +102,14 @@ export async function soak(
   }
 }
 
-/** Each image, for each provider. */
+/** Returns each image for each provider. */
 function wantedUploads(site: SoakSite, clouds: readonly SoakCloud[]): WantedUpload[] {
   return [...site.images.keys()].flatMap((imageId) =>
     clouds.map(({ entry }) => ({ imageId, provider: entry.name })),
   );
 }
 
-/** Remaining differences: a builder removes orphans some time after a crash, on a busy machine one after the other. */
+/** Returns the differences. A builder removes orphans some time after a crash, on a busy machine one by one. */
 async function settle(
   find: () => Promise<readonly string[]>,
   limit: number,
@@ -117,7 +117,7 @@ async function settle(
 ): Promise<readonly string[]> {
   let [fewest, deadline] = [Number.POSITIVE_INFINITY, performance.now() + limit];
   for (; ; await delay(INTERVAL, undefined, { signal })) {
-    // A check that fails under load is repeated: only the last result counts.
+    // A check that fails under load is repeated, and only the last result counts.
     const faults = await find().catch((error: Error) => error);
     if (!(faults instanceof Error) && faults.length < fewest) {
       [fewest, deadline] = [faults.length, performance.now() + limit];

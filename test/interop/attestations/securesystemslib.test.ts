@@ -15,7 +15,7 @@ const KEY_TYPES: Readonly<Record<string, () => { privateKey: KeyObject; publicKe
   'ECDSA P-384': () => generateKeyPairSync('ec', { namedCurve: 'P-384' }),
 };
 
-/** Statement in a payload, as another program reads it. */
+/** A statement in a payload, as another program reads it. */
 interface PlainStatement {
   readonly _type: string;
   readonly predicateType: string;
@@ -99,7 +99,7 @@ suite("Debian's securesystemslib", () => {
         assert.deepEqual(subject[0]?.digest, { sha256 });
       }
 
-      // The same verifier refuses what was changed.
+      // The same verifier rejects modified bundles.
       const [path = ''] = bundles;
       const bundle = JSON.parse(await readFile(path, 'utf8')) as { dsseEnvelope: { payload: string } };
       const payload = Buffer.from(bundle.dsseEnvelope.payload, 'base64').toString();

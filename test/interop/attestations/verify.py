@@ -2,8 +2,8 @@
 
 usage: verify.py PUBLIC-KEY BUNDLE...
 
-It shares no code with the project: bundles and envelopes are decoded here as the specifications say, and signatures are
-verified by securesystemslib. Exits with 1 if a signature is not valid.
+It shares no code with the project: it decodes bundles and envelopes as the specifications require, and securesystemslib
+verifies signatures. Exits with 1 if a signature is invalid.
 """
 
 import base64
@@ -18,7 +18,7 @@ from securesystemslib.signer import Signature, SSlibKey
 
 
 def read_key(path):
-    """The key of a PEM file, with the key id that bundles have as their hint."""
+    """Reads a key from a PEM file, with the key id that bundles contain as a hint."""
     with open(path, "rb") as file:
         pem = file.read()
     key = serialization.load_pem_public_key(pem)

@@ -22,7 +22,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.deepEqual(await admin.status(), [{ ...f, total: 3, running: 1 }]);
       assert.deepEqual(await admin.priorityStatus(), [{ ...f, high: 0, normal: 1, low: 1 }]);
 
-      // gearmand may still list the connection that waited for its start.
+      // gearmand may still list the connection that waited for it to start.
       const workers = await waitUntil('exactly the open connections to be listed', async () => {
         const found = await admin.workers();
         return found.length === 3 && found;
@@ -62,7 +62,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
 
     test('a full queue rejects a job, and only that job', async (t) => {
       const { admin, client } = await start(t);
-      await admin.createFunction('f'); // gearmand limits only functions that it knows
+      await admin.createFunction('f'); // gearmand limits only known functions
       await admin.maxQueue('f', 1);
       const jobs = [client.submit('f'), client.submit('f'), client.submit('g')].map((job) => job.handle);
       const [first, second, third] = await Promise.allSettled(jobs);

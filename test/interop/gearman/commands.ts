@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 
-/** How a command ended. */
+/** Outcome of a command. */
 export interface CommandResult {
   readonly code: number | null;
   readonly stdout: string;
@@ -18,7 +18,7 @@ export async function run(
   input = '',
 ): Promise<CommandResult> {
   const child = spawn(command, ['-h', '127.0.0.1', '-p', String(port), ...args]);
-  child.stdin.on('error', () => {}); // of a command that does not read
+  child.stdin.on('error', () => {}); // the command may not read its input
   child.stdin.end(input);
   const [stdout, stderr, [code]] = await Promise.all([
     text(child.stdout),
@@ -29,9 +29,9 @@ export async function run(
 }
 
 /**
- * Starts `gearman -w`: it runs a program for each job, with the payload as its input. It ends with the test.
+ * Starts `gearman -w`, which runs a program for each job, with the payload as its input. It ends with the test.
  *
- * @returns kills it, as a crash does
+ * @returns a function that kills it, as in a crash
  */
 export function startWorker(
   t: TestContext,
@@ -40,7 +40,7 @@ export function startWorker(
   ...program: string[]
 ): () => Promise<void> {
   const options = ['-w', '-h', '127.0.0.1', '-p', String(port), '-f', functionName];
-  // A process group of its own: the program must end with it.
+  // A new process group, because the program must end with it.
   const child = spawn('gearman', [...options, '--', ...program], { stdio: 'ignore', detached: true });
   const exited = once(child, 'exit');
   const kill = async (): Promise<void> => {

@@ -96,7 +96,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       });
       const job = client.submit('f');
       await started;
-      await able.registered(); // the server has had the WORK_STATUS, too
+      await able.registered(); // the server has also handled the WORK_STATUS
       assert.deepEqual(await client.status(await job.handle), {
         known: true,
         running: true,
@@ -145,7 +145,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
   });
 }
 
-/** A handler that warns twice, and fails. */
+/** Returns a handler that warns twice, and fails. */
 function warning(error: Error) {
   return async (job: WorkerJob): Promise<void> => {
     await job.sendWarning('slow');

@@ -36,7 +36,7 @@ const CONVERSATION: readonly (readonly [command: string, reply: string])[] = [
   ),
 ];
 
-/** Unknown commands; the servers spell the text differently. */
+/** Unknown commands, to which the servers reply with different texts. */
 const UNKNOWN: readonly string[] = [
   '',
   '  ',
@@ -48,7 +48,7 @@ const UNKNOWN: readonly string[] = [
   'shutdown',
 ];
 
-/** Types a line. Returns the bytes of the reply: a list up to its dot, or a line. */
+/** Sends a line. Returns the bytes of the reply: a list up to its dot, or a line. */
 async function type(socket: Socket, line: string): Promise<string> {
   socket.write(`${line}\r\n`);
   let reply = '';
@@ -79,7 +79,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
   });
 }
 
-/** Servers that assign a job to at most two workers. */
+/** Limits each function to two workers with a job. */
 const TWO_ATTEMPTS: Readonly<Record<string, (t: TestContext) => Promise<number>>> = {
   'gearmand -j 2': async (t) => {
     const gearmand = await startGearmand('-j', '2');
@@ -104,7 +104,7 @@ for (const [server, start] of Object.entries(TWO_ATTEMPTS)) {
   });
 }
 
-/** A worker that is lost with its job, once it has one. */
+/** Starts a worker that is lost with its job, once it has one. */
 async function die(worker: RawPeer, handle: string): Promise<void> {
   worker.send('CAN_DO', 'f');
   worker.send('PRE_SLEEP');

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import { waitUntil } from '../../fixtures/wait-until.ts';
 import { held, SERVERS, type Site } from './site.ts';
 
-/** The functions that at least one worker offers. */
+/** Returns the functions that at least one worker offers. */
 async function offered({ admin }: Site): Promise<string[]> {
   const functions = await admin.status();
   return functions
@@ -34,7 +34,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       worker.add('stays', () => 'done');
       await waitUntil('all to be offered', async () => (await offered(site)).length === 4001);
       worker.setFunctions({ stays: () => 'done' });
-      await waitUntil('one to be left', async () => (await offered(site)).join() === 'stays');
+      await waitUntil('a single function', async () => (await offered(site)).join() === 'stays');
       assert.equal(String(await site.client.submit('stays')), 'done');
     });
 
@@ -60,7 +60,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       worker.setFunctions({ g: () => 'done' });
       await waitUntil('g to be offered', async () => (await offered(site)).includes('g'));
 
-      // Another worker for the function would get the job now, if the server had put it back.
+      // Otherwise another worker for the function would get the job now.
       const other = site.worker();
       other.add('f', () => assert.fail('the job ran twice'));
       other.add('last', () => 'the other is there');
@@ -70,7 +70,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       end('once');
       assert.equal(String(await job), 'once');
       await other.close();
-      await waitUntil('f to be gone', async () => (await offered(site)).join() === 'g');
+      await waitUntil('f to disappear', async () => (await offered(site)).join() === 'g');
       assert.equal(String(await site.client.submit('g')), 'done');
     });
 
@@ -88,7 +88,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
         const job = site.client.submit('f');
         await job.handle;
         worker.remove('f'); // about when the server assigns the job
-        worker.add('f', handler); // the server did not put it back: the job waits
+        worker.add('f', handler); // the server has not put the job back, which waits
         assert.equal(String(await job), 'done');
         worker.remove('f');
       }

@@ -4,7 +4,7 @@ import { encodePacket, PACKETS, type PacketName } from '@nodepool-builder/gearma
 import type { RawPeer, Received } from '../../../packages/gearman-node/test/fixtures/raw-peer.ts';
 import { SERVERS, type Site } from './site.ts';
 
-/** Replies to packets without context; packets that are not listed get none. */
+/** Replies to packets without context. Packets that are not listed get none. */
 const OUT_OF_THE_BLUE: Partial<Record<PacketName, Received>> = {
   SUBMIT_JOB: ['JOB_CREATED'],
   SUBMIT_JOB_HIGH: ['JOB_CREATED'],
@@ -35,7 +35,7 @@ const OUT_OF_THE_BLUE: Partial<Record<PacketName, Received>> = {
 /** gearmand treats an invalid number as 0; the embedded server rejects it. */
 const NUMBERS: readonly string[] = ['timeout', 'epoch'];
 
-/** The replies to everything that was sent. */
+/** Returns the replies to everything that was sent. */
 async function replies(peer: RawPeer): Promise<Received[]> {
   peer.send('ECHO_REQ', 'the end');
   const all: Received[] = [];
@@ -46,7 +46,7 @@ async function replies(peer: RawPeer): Promise<Received[]> {
   }
 }
 
-/** A client with a foreground job of `f`, and the worker that runs it. */
+/** Creates a client with a foreground job of `f`, and the worker that runs it. */
 async function runningJob({ connect }: Site): Promise<[client: RawPeer, worker: RawPeer, handle: string]> {
   const [client, worker] = [await connect(), await connect()];
   const [, handle = ''] = await client.ask('SUBMIT_JOB', 'f', 'key', 'data');

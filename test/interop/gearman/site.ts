@@ -3,7 +3,7 @@ import { Admin, Client, JobServer, type ServerAddress, Worker } from '@nodepool-
 import { RawPeer } from '../../../packages/gearman-node/test/fixtures/raw-peer.ts';
 import { startGearmand } from '../../fixtures/gearmand.ts';
 
-/** A job server with its peers; all end with the test. */
+/** A job server with its peers, until the end of the test. */
 export interface Site {
   readonly address: Required<Pick<ServerAddress, 'host' | 'port'>>;
   readonly client: Client;
@@ -55,7 +55,7 @@ export function site(t: TestContext, port: number): Site {
   };
 }
 
-/** A handler that runs until the test ends it. */
+/** Handler that runs until the test ends it. */
 export function held(): {
   handler: () => Promise<string>;
   started: Promise<void>;

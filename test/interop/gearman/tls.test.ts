@@ -11,7 +11,7 @@ import { site } from './site.ts';
 /** TLS options of gearmand. Debian's build ignores them, even if the files are missing. */
 const SSL = ['--ssl', ...['ca-file', 'certificate', 'key'].map((file) => `--ssl-${file}=/missing.pem`)];
 
-/** gearmand behind stunnel, with the certificates of its peers. */
+/** Starts gearmand behind stunnel, with the certificates of its peers. */
 async function secured(t: TestContext): Promise<{
   readonly address: { readonly host: string; readonly port: number };
   readonly ca: string;
@@ -33,7 +33,7 @@ function clientOf(t: TestContext, address: ServerAddress): Client {
   return client;
 }
 
-/** With TLS 1.3 a client may learn of its rejection only after its first packet. */
+/** With TLS 1.3, a client may notice its rejection only after its first packet. */
 const refused = (error: unknown): boolean =>
   error instanceof GearmanError && (error.code === 'connect-failed' || error.code === 'job-lost');
 

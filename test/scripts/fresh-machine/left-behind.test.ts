@@ -19,12 +19,12 @@ test('new files and empty directories that commands left are found, except below
   await write('etc/old');
   await write('etc/changed');
   const { ctimeMs } = await stat(join(root, 'etc/changed'));
-  await waitUntil('the clock of the file system to go on', async () => {
+  await waitUntil('the clock of the file system to advance', async () => {
     await write('mark');
     return (await stat(join(root, 'mark'))).ctimeMs > ctimeMs;
   });
   const began = (await stat(join(root, 'mark'))).ctimeMs - 0.001;
-  // Setting the time of a file does not hide it.
+  // Setting a file's time does not hide it.
   await utimes(join(root, 'etc/changed'), 0, 0);
   await write('tmp/new dir/file\nof two lines');
   await mkdir(join(root, 'opt/empty'), { recursive: true });
@@ -37,7 +37,7 @@ test('new files and empty directories that commands left are found, except below
     'file: /mark',
     'file: /tmp/new dir/file\nof two lines',
   ]);
-  // Files that exist when apt ends came with its packages.
+  // Files that exist when apt ends belong to its packages.
   await write('var/log/apt/history.log');
   assert.deepEqual(await newFiles(root, began, []), []);
 });
@@ -46,7 +46,7 @@ test('processes that a command’s child has started are found', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'left-behind-'));
   undoAfter(t, () => rm(directory, { recursive: true, force: true }));
   await writeFile(join(directory, 'started'), 'yes');
-  // tail writes once the shell's copy of itself has become tail.
+  // tail writes once the shell's fork has become tail.
   const child = spawn('sh', ['-c', 'tail -f started & read -r _; kill $!'], {
     cwd: directory,
     stdio: ['pipe', 'pipe', 'inherit'],

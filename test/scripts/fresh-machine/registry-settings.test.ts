@@ -21,7 +21,7 @@ test('only settings about reaching registries are taken from an npmrc', () => {
   assert.deepEqual(registryLines([...others, ...taken, ''].join('\n')), taken);
 });
 
-/** In both of apt's formats. */
+/** Entries in both of apt's formats. */
 const SOURCES = `Types: deb
 # the bookworm of snapshot.debian.org
 URIs: http://mirror.example/bookworm

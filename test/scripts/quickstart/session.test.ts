@@ -22,7 +22,7 @@ await Session.run({ name: 'test', data: '/nowhere', progressIn: () => undefined 
 
 const COMMAND = [process.execPath, ...process.execArgv.filter((argument) => !argument.startsWith('--test'))];
 
-/** The lines of the program that stay. */
+/** Returns the program's lines that stay on screen. */
 const LINES = [
   '',
   '==> First',

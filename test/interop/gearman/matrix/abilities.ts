@@ -19,11 +19,11 @@ export type Ability =
 
 /** A client, a server or a worker. */
 export interface Peer {
-  /** Missing features, with the reason. */
+  /** Missing features, with reasons. */
   readonly cannot: Partial<Record<Ability, string>>;
 }
 
-/** True if all of them have the required features. */
+/** Whether all of them have the required features. */
 export function areAble(peers: readonly Peer[], needs: readonly Ability[]): boolean {
   return needs.every((ability) => peers.every(({ cannot }) => cannot[ability] === undefined));
 }

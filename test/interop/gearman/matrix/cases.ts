@@ -27,7 +27,7 @@ const EVERY_BYTE = Buffer.from([...Array(256).keys(), 0, 0]);
 const LARGE = Buffer.alloc(1024 * 1024, EVERY_BYTE);
 const DONE = `complete ${hex('done')}`;
 
-/** The cases by title. */
+/** Cases by title. */
 export const CASES: Readonly<Record<string, Case>> = {
   'a job’s payload of any bytes comes back unchanged': {
     needs: [],
@@ -228,7 +228,7 @@ interface Stage {
   readonly submit: (submission: Partial<Submission>) => ClientJob;
   readonly work: () => RunningWorker;
   readonly workMortally: () => MortalWorker;
-  /** Waits until the server has this number of jobs of the function, waiting and running. */
+  /** Waits until the server has this number of waiting and running jobs of the function. */
   readonly counted: (jobs: number) => Promise<void>;
 }
 
@@ -254,7 +254,7 @@ function stage({ t, port, admin, client, worker, name }: Combination, behaviour:
   };
 }
 
-/** A case in which the client gets exactly these events. */
+/** Returns a case in which the client gets exactly these events. */
 function hears(behaviour: string, lines: readonly string[]): Case['run'] {
   return async (combination) => {
     const { submit, work } = stage(combination, behaviour);
@@ -265,7 +265,7 @@ function hears(behaviour: string, lines: readonly string[]): Case['run'] {
 
 type Priorities = readonly Submission['priority'][];
 
-/** A case with waiting jobs. */
+/** Returns a case with waiting jobs. */
 function servedInOrder(mode: Submission['mode'], submitted: Priorities, served: Priorities): Case['run'] {
   return async (combination) => {
     const { submit, work, counted } = stage(combination, 'held');

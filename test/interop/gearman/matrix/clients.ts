@@ -26,20 +26,20 @@ export interface Submission {
 
 /** A job as its client sees it. */
 export interface ClientJob {
-  /** The job's handle, once the server has accepted it. */
+  /** Handle of the job, once the server has accepted it. */
   readonly handle: () => Promise<string>;
-  /** The later events of the job, as the lines that the peers' programs print. */
+  /** Later events of the job, as the lines that the peers' programs print. */
   readonly heard: () => Promise<string[]>;
 }
 
 /** A kind of client. */
 export interface TestClient extends Peer {
   readonly submit: (t: TestContext, port: number, submission: Submission) => ClientJob;
-  /** Asks for the status of a job: `known 0|1 running 0|1`. */
+  /** Queries the status of a job: `known 0|1 running 0|1`. */
   readonly query?: (t: TestContext, port: number, handle: string) => Promise<string>;
-  /** The same, of the job with a unique key. */
+  /** Queries the status of the job with a unique key. */
   readonly queryKey?: (t: TestContext, port: number, key: string) => Promise<string>;
-  /** Submits a job whose function hands its parts to the reducer; gives the result as a line. */
+  /** Submits a job whose function passes its parts to the reducer. Returns the result as a line. */
   readonly reduce?: (
     t: TestContext,
     port: number,
@@ -126,7 +126,7 @@ function submitOurs(t: TestContext, port: number, submission: Submission): Clien
   };
 }
 
-/** Events of our client, as the lines that the peers' programs print. */
+/** Converts events of our client to the lines that the peers' programs print. */
 async function hear(job: Job): Promise<string[]> {
   const lines: string[] = [];
   try {
@@ -146,7 +146,7 @@ async function hear(job: Job): Promise<string[]> {
   return lines;
 }
 
-/** Submits with a client in a program of its own. */
+/** Submits with a client in a separate program. */
 function submitWith(command: Command): TestClient['submit'] {
   return (t, port, { mode, priority, function: name, unique, payload }) => {
     const program = startProgram(t, [...command, String(port), mode, priority, name, unique]);
@@ -155,7 +155,7 @@ function submitWith(command: Command): TestClient['submit'] {
       if (!line.startsWith('created ')) throw new Error(line);
       return line.slice('created '.length);
     });
-    created.catch(() => {}); // a test that awaits neither has already failed
+    created.catch(() => {}); // a test that awaits neither promise has already failed
     return {
       handle: () => created,
       heard: async () => {
@@ -197,7 +197,7 @@ function submitWithCommand(t: TestContext, port: number, submission: Submission)
   child.stderr.resume();
   child.stdin.end(payload);
   return {
-    handle: () => Promise.reject(new Error('gearman does not tell the handle')),
+    handle: () => Promise.reject(new Error('gearman does not print the handle')),
     heard: async () => {
       const [[code], result] = await Promise.all([closed, output]);
       if (code !== 0) return ['fail'];

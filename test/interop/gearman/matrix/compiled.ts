@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** Where the sources of the peers lie. */
+/** Directory of the peers' sources. */
 export const PEERS: string = join(import.meta.dirname, '../peers');
 
 /** The C programs on libgearman. */
@@ -14,7 +14,7 @@ export interface CompiledPeers {
   readonly remove: () => Promise<void>;
 }
 
-/** Compiles the client and the worker into a directory of their own. */
+/** Compiles the client and the worker into a new directory. */
 export async function compilePeers(): Promise<CompiledPeers> {
   const directory = await mkdtemp(join(tmpdir(), 'gearman-peers-'));
   const compile = async (name: string): Promise<string> => {

@@ -7,11 +7,11 @@ import { compilePeers } from './compiled.ts';
 import type { RunningServer, TestServer } from './servers.ts';
 import { workers } from './workers.ts';
 
-/** Tests mostly wait for programs. */
+/** High concurrency, because tests mostly wait for programs. */
 const CONCURRENCY = 4;
 
 /**
- * Declares the tests of each client and each worker with one server, for all cases that they support; at least one of
+ * Declares the tests of each client and worker with one server, for all cases that they support. At least one of
  * the three is ours.
  */
 export async function testServer(serverName: string, server: TestServer): Promise<void> {

@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { Client, type JobHandler, Worker, WorkFailError } from '@nodepool-builder/gearman-node';
 
-/** Starts our worker for a function `BEHAVIOUR:ANYTHING`; it speaks the lines of the peers' programs. */
+/** Starts our worker for a function `BEHAVIOUR:ANYTHING`. It prints the same lines as the peers' programs. */
 export function startOurWorker(port: number, name: string, input: Readable, output: Writable): Worker {
   const lines = createInterface(input)[Symbol.asyncIterator]();
   const address = { host: '127.0.0.1', port };
@@ -22,7 +22,7 @@ export function startOurWorker(port: number, name: string, input: Readable, outp
     },
   };
   const behaviour = behaviours[name.slice(0, name.indexOf(':'))];
-  if (!behaviour) throw new Error(`there is no behaviour of ${name}`);
+  if (!behaviour) throw new Error(`unknown behaviour of ${name}`);
   const worker = new Worker({ servers: [address], takesReducers: name.startsWith('split:') });
   worker.add(name, behaviour);
   return worker;
@@ -43,6 +43,6 @@ const BEHAVIOURS: Readonly<Record<string, JobHandler>> = {
     await job.sendWarning('part\0');
     return 'done';
   },
-  fail: () => Promise.reject(new WorkFailError('as asked')),
+  fail: () => Promise.reject(new WorkFailError('as requested')),
   exception: () => Promise.reject(new Error('boom\0')),
 };

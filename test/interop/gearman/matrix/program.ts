@@ -4,27 +4,27 @@ import { createInterface } from 'node:readline';
 import type { Writable } from 'node:stream';
 import type { TestContext } from 'node:test';
 
-/** How a peer's program is started. */
+/** How to start a peer's program. */
 export type Command = readonly [file: string, ...args: string[]];
 
-/** A program of a peer while it runs; it ends with the test. */
+/** A running program of a peer. It ends with the test. */
 export interface Program {
   readonly stdin: Writable;
-  /** The next line that it prints. Rejects if it ends first. */
+  /** Returns the next line that it prints. Rejects if it ends first. */
   readonly nextLine: () => Promise<string>;
-  /** The remaining lines until it ends. */
+  /** Returns the remaining lines until it ends. */
   readonly remainingLines: () => Promise<string[]>;
-  /** Ends it as a crash does. */
+  /** Kills it, as in a crash. */
   readonly kill: () => Promise<void>;
 }
 
-/** Where a program prints its lines and reads them: its standard streams, or those that its own children inherit. */
+/** File descriptors of a program's lines: its standard streams, or those that its children inherit. */
 export const STREAMS = {
   own: { output: 1, input: 0 },
   children: { output: 2, input: 3 },
 } as const;
 
-/** Starts a program in a process group of its own, so that its children end with it. */
+/** Starts a program in a new process group, so that its children end with it. */
 export function startProgram(
   t: TestContext,
   [file, ...args]: Command,
@@ -33,7 +33,7 @@ export function startProgram(
   const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'pipe', 'pipe'], detached: true });
   const exited = once(child, 'exit');
   const { input, output } = STREAMS[streams];
-  for (const stream of child.stdio) stream?.on('error', () => {}); // of a program that was killed
+  for (const stream of child.stdio) stream?.on('error', () => {}); // the program may have been killed
   for (const stream of [child.stdout, child.stderr]) stream.resume();
   const lines = createInterface(child.stdio[output] as NodeJS.ReadableStream)[Symbol.asyncIterator]();
   const kill = async (): Promise<void> => {
@@ -61,6 +61,6 @@ function killGroup(leader: number): void {
   try {
     process.kill(-leader, 'SIGKILL');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error; // it has just ended by itself
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error; // it may just have ended by itself
   }
 }

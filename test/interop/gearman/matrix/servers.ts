@@ -3,7 +3,7 @@ import { startGearmand } from '../../../fixtures/gearmand.ts';
 import { end, launchOnFreePort } from '../../../fixtures/job-server-process.ts';
 import type { Peer } from './abilities.ts';
 
-/** A job server while it runs. */
+/** A running job server. */
 export interface RunningServer {
   readonly port: number;
   readonly stop: () => Promise<void>;
@@ -15,7 +15,7 @@ export interface TestServer extends Peer {
 }
 
 const REQUEUES = 'it gives the job to another worker';
-const UNKNOWN_TO_PERL = 'Gearman::Server answers ERROR to the packet';
+const UNKNOWN_TO_PERL = 'Gearman::Server replies ERROR to the packet';
 
 /** The kinds of job servers. */
 export const SERVERS = {

@@ -7,17 +7,17 @@ import { type CompiledPeers, PEERS } from './compiled.ts';
 import { startOurWorker } from './our-worker.ts';
 import { type Command, type STREAMS, startProgram } from './program.ts';
 
-/** A worker of one function while it runs. */
+/** A running worker for one function. */
 export interface RunningWorker {
-  /** The payload of the next job of the behaviour `held`, once that runs. */
+  /** Returns the payload of the next job with the behaviour `held`, once it runs. */
   readonly nextJob: () => Promise<string>;
-  /** Releases one job: the held one or a later one. */
+  /** Releases one job, which is held now or later. */
   readonly release: () => void;
 }
 
 /** A worker that can die. */
 export interface MortalWorker extends RunningWorker {
-  /** Ends it as a crash does. */
+  /** Kills it, as in a crash. */
   readonly kill: () => Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export interface TestWorker extends Peer {
   readonly needs: readonly Ability[];
   /** Starts one for a function `BEHAVIOUR:ANYTHING`. It ends with the test. */
   readonly start: Start<RunningWorker>;
-  /** Starts one in a process of its own. */
+  /** Starts one in its own process. */
   readonly startMortal: Start<MortalWorker>;
 }
 
@@ -103,7 +103,7 @@ export function workers({ worker }: CompiledPeers): Readonly<Record<string, Test
   };
 }
 
-/** Starts workers in programs of their own. */
+/** Starts workers in separate programs. */
 function program(
   command: (port: string, functionName: string) => Command,
   streams: keyof typeof STREAMS = 'own',
@@ -119,7 +119,7 @@ function program(
   return { start, startMortal: start };
 }
 
-/** Starts our worker here, which is faster than in a process of its own. */
+/** Starts our worker in this process, which is faster than in its own. */
 function startInProcess(t: TestContext, port: number, functionName: string): RunningWorker {
   const [input, output] = [new PassThrough(), new PassThrough()];
   const worker = startOurWorker(port, functionName, input, output);

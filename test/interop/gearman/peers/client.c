@@ -1,4 +1,4 @@
-/* A client on libgearman; README.md has what it is told and what it says. */
+/* A client on libgearman. README.md describes its input and output. */
 #include <libgearman/gearman.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static int query_key(gearman_client_st *client, const char *key) {
   return 0;
 }
 
-/* The second that the job waits for is the first of 1970. */
+/* The job waits for the first second of 1970. */
 static int schedule(gearman_client_st *client, const char *function) {
   size_t size;
   char *payload = read_all(&size);

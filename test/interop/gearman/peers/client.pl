@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# A client on Perl's Gearman::Client; README.md has what it is told and what it says.
+# A client on Perl's Gearman::Client. README.md describes its input and output.
 use strict;
 use warnings;
 use Gearman::Client;
@@ -39,7 +39,7 @@ my $task = Gearman::Task->new(
     }
 );
 my $tasks = $client->new_task_set;
-# Its handle is HOST:PORT//HANDLE.
-my $handle = $tasks->add_task($task) or do { print "error the server refused the job\n"; exit };
+# The handle is HOST:PORT//HANDLE.
+my $handle = $tasks->add_task($task) or do { print "error the server rejected the job\n"; exit };
 print "created ", $handle =~ s{^.*?//}{}r, "\n";
 $tasks->wait if $mode eq 'foreground';

@@ -1,8 +1,8 @@
 #!/bin/sh
-# What `gearman -w` runs for each job, with the payload as its input. README.md has the behaviours. It tells
-# of a held job on standard error, and waits on file descriptor 3: its standard output is the result.
+# `gearman -w` runs this for each job, with the payload as its input. README.md describes the behaviours. It reports
+# a held job on standard error, and waits on file descriptor 3, because standard output is the result.
 case $1 in
-  # All is read before any is written: `gearman -w` writes all before it reads any.
+  # Read all input before writing, because `gearman -w` writes everything before it reads.
   echo) exec perl -0777 -pe 1 ;;
   empty) exit 0 ;;
   fail) exit 1 ;;

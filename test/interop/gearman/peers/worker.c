@@ -1,4 +1,4 @@
-/* A worker on libgearman; README.md has what it is told and what it says. GRAB is all, unique or plain. */
+/* A worker on libgearman. README.md describes its input and output. GRAB is all, unique or plain. */
 #include <libgearman/gearman.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static gearman_return_t split(gearman_job_st *job, void *context) {
   return GEARMAN_SUCCESS;
 }
 
-/* The tasks come last first. */
+/* The tasks arrive in reverse order. */
 static gearman_return_t join(gearman_aggregator_st *aggregator, gearman_task_st *task, gearman_result_st *result) {
   (void)aggregator;
   char all[1024];

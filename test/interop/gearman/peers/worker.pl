@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# A worker on Perl's Gearman::Worker; README.md has what it is told and what it says.
+# A worker on Perl's Gearman::Worker. README.md describes its input and output.
 use strict;
 use warnings;
 use Gearman::Worker;
