@@ -83,10 +83,11 @@ export class ProgressMeter {
   /** Returns the current progress. */
   read(): Reading {
     const elapsed = this.#now() - this.#started;
-    const byTime = this.#expected > 0 ? Math.min(MAX_BY_TIME, elapsed / this.#expected) : 0;
+    const byTime = this.#expected > 0 ? elapsed / this.#expected : 0;
     const isSlower = this.#part > 0 && byTime > this.#part + MAX_LEAD;
+    const estimate = Math.min(MAX_BY_TIME, isSlower ? this.#part + MAX_LEAD : byTime);
     const isWaiting = this.#waiting !== undefined || this.#retry !== undefined;
-    if (!isWaiting) this.#byTime = Math.max(this.#byTime, isSlower ? this.#part + MAX_LEAD : byTime);
+    if (!isWaiting) this.#byTime = Math.max(this.#byTime, estimate);
     const percent = Math.floor(Math.max(this.#byTime, this.#part) * 100);
     if (this.#waiting !== undefined) return { percent, waiting: this.#waiting };
     const phase = this.#phase !== undefined && { phase: this.#phase };

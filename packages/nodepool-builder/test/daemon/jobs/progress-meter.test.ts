@@ -130,6 +130,13 @@ describe('the progress of a build', () => {
     assert.deepEqual(at(1140).read(), { percent: 80, phase: 'post-install.d' });
   });
 
+  it('a build that is a quarter behind the last one has no time left in its last seconds either', () => {
+    const at = meterAt(300);
+    at(290).update({ done: 72, total: 100, phase: 'cleanup.d' });
+    assert.deepEqual(at(291).read(), { percent: 95, phase: 'cleanup.d', 'seconds-left': 9 });
+    assert.deepEqual(at(297).read(), { percent: 95, phase: 'cleanup.d' });
+  });
+
   it('the first build’s progress has its current phase, but no time left', () => {
     const at = meterAt();
     assert.deepEqual(at(50).read(), { percent: 0 });
