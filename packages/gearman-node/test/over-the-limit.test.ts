@@ -16,7 +16,7 @@ interface Limits {
 }
 
 /**
- * A client with another job in flight, a worker and a job server. `over` ends the other job and checks that it and
+ * A client with another job in flight, a worker and a job server. `over` ends the other job, and checks that it and
  * later jobs succeed.
  */
 async function limited(t: TestContext, limits: Limits, handler: JobHandler = ({ payload }) => payload) {

@@ -12,7 +12,7 @@ import { JobServerSite } from './fixtures/job-server-site.ts';
 const packageDirectory = join(import.meta.dirname, '..');
 const readme = await readFile(join(packageDirectory, 'README.md'), 'utf8');
 
-/** The code under a heading of the README. */
+/** Returns the code under a heading of the README. */
 function code(heading: string): string {
   const [, section = ''] = readme.split(`\n## ${heading}\n`);
   const [, block] = /```ts\n(.*?)```/s.exec(section) ?? [];

@@ -5,7 +5,7 @@ import { Admin, Client, GearmanError, JobServer, PacketDecoder, Worker } from '.
 const HOST = '127.0.0.1';
 const SERVERS = [{ host: HOST, port: 1 }];
 
-/** Makes a call with an option that does not exist, as a program without types can. */
+/** Calls a function with an unknown option, as an untyped program can. */
 type Call = (options: never) => unknown;
 
 const CALLS: readonly (readonly [title: string, call: Call, options: object, unknown: string])[] = [

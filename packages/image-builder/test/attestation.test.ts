@@ -31,7 +31,7 @@ async function makeDisk({ outputPath, run }: FullBuildContext): Promise<void> {
   await run('truncate', ['-s', '1M', outputPath('raw')]);
 }
 
-/** The image is not there, and the next build succeeds. */
+/** Checks that the image is missing, and that the next build succeeds. */
 async function assertNothing({ directory, repository }: RepositoryFixture): Promise<void> {
   assert.equal(repository.get('a'), undefined);
   assert.deepEqual(await readdir(directory), ['.nodepool-builder']);
@@ -244,7 +244,7 @@ test('a build’s commands see an empty file in place of a secret file', async (
   await writeFile(key, 'a secret');
   const said: string[] = [];
   const builder = new ScriptedBuilder(async (context) => {
-    // Errors would use their own pipe, so their parts could arrive between other lines’.
+    // Errors would use a separate pipe, so that their parts could arrive between lines of others.
     const script =
       'exec 2>/dev/null; cat "$1"; for p in 1 $2; do cat /proc/$p/root"$1" || echo refused; done; umount -l /proc; ls /proc';
     await context.run('sh', ['-c', script, 'sh', key, `${process.pid}`], {

@@ -14,7 +14,7 @@ test('streams that share a bandwidth limit stay below it together', async () => 
     for (let piece = 0; piece < 5; piece += 1) await limit.take(1000, signal);
   };
   await Promise.all([stream(), stream(), stream()]);
-  // The last of 15 kB may go when 14 kB are paid for.
+  // The last of 15 kB may be sent when 14 kB are paid for.
   const passed = performance.now() - begun;
   assert.ok(passed >= 138, `after ${passed} ms`);
 });
@@ -38,7 +38,7 @@ test('a rate-limited stream that wakes late makes up for it', async (t) => {
   const limit = new BandwidthLimit(1_000_000);
   // Each piece takes a millisecond, and the next one comes half a millisecond late.
   for (let piece = 0; piece < 10; piece += 1, now += 1.5) await limit.take(1000, signal);
-  // The last of these takes an hour: the wait for the next one must be longer than a turn on a slow machine.
+  // The last one takes an hour, because the wait for the next one must exceed a turn on a slow machine.
   const sizes = [1000, 1000, 1000, 1000, 1000, 3_600_000_000];
   const immediate = Promise.all(sizes.map((size) => limit.take(size, signal)));
   const waiting = Symbol('waiting');
@@ -55,7 +55,7 @@ test('an abort ends the wait for bandwidth', async () => {
   await limit.take(1000, signal);
   const abort = new AbortController();
   const waiting = limit.take(1, abort.signal);
-  const reason = new Error('nobody wants it');
+  const reason = new Error('nothing needs it');
   abort.abort(reason);
   await assert.rejects(waiting, { name: 'AbortError', cause: reason });
 });

@@ -12,12 +12,12 @@ import type { FullBuildContext } from '../src/context.ts';
 import { type DiskImage, ImageError, type ImageErrorCode } from '../src/index.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 
-/** Seconds that a test's process sleeps; identifies the process. */
+/** Seconds that a test's process sleeps, which identify the process. */
 function uniqueSleep(): string {
   return `600.${randomInt(2 ** 40)}`;
 }
 
-/** Starts a process in the group, one that leaves the group, and waits. */
+/** Script that starts a process in the group and one that leaves the group, and waits. */
 class Hanging {
   readonly #started = Promise.withResolvers<void>();
   readonly #time = uniqueSleep();
@@ -38,7 +38,7 @@ class Hanging {
   }
 }
 
-/** Nothing is left of a build that failed, and the next one is done. */
+/** Checks that nothing is left of a failed build, and that the next one succeeds. */
 async function assertClean({ directory, repository, events }: RepositoryFixture): Promise<void> {
   assert.deepEqual(await readdir(directory), ['.nodepool-builder']);
   assert.deepEqual(await readdir(join(directory, '.nodepool-builder', 'staging')), []);
@@ -129,7 +129,7 @@ for (const { what, script, code, message, diskimage } of FAILURES) {
 
 test('a build fails with its builder’s error', async (t) => {
   const fixture = await RepositoryFixture.open(t);
-  const fault = new TypeError('a fault of the builder');
+  const fault = new TypeError('an internal error');
   const builder = new ScriptedBuilder(() => Promise.reject(fault));
   await assert.rejects(builder.build({ imageId: 'debian-1', repository: fixture.repository }), fault);
   await assertClean(fixture);
@@ -153,7 +153,7 @@ test('a build that is aborted ends with all its processes', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const hanging = new Hanging();
   const abort = new AbortController();
-  const reason = new Error('nobody wants it');
+  const reason = new Error('nothing needs it');
   const build = new ScriptedBuilder(hanging.script).build({
     imageId: 'debian-1',
     repository: fixture.repository,
@@ -236,7 +236,7 @@ test('a build rejects even if its builder ignores the signal', async (t) => {
   await assertClean(fixture);
 });
 
-/** A builder that has a minute, and makes its image after `end`. */
+/** Creates a builder with a timeout of a minute, which creates its image after `end`. */
 function finishAfter(end: () => void): ScriptedBuilder {
   return new ScriptedBuilder(
     async ({ outputPath }) => {
@@ -285,7 +285,7 @@ test('a command that fails on a full disk without naming it fails with the free 
   const commands = [
     'dd if=/dev/zero of=filler bs=64k 2>&-',
     'echo "E: Couldn\'t download packages: mawk mount"',
-    'sleep 0.5; rm filler; exit 1', // as debootstrap's caller does
+    'sleep 0.5; rm filler; exit 1', // like the caller of debootstrap
   ];
   const build = new ScriptedBuilder(({ run }) => run('sh', ['-c', commands.join('; ')])).build({
     imageId: 'debian-1',

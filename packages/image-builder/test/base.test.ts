@@ -151,7 +151,7 @@ test('a time limit beyond the range of timers does not end the build at once', a
   const { repository } = await RepositoryFixture.open(t);
   const builder = new ScriptedBuilder(
     async (context) => {
-      await delay(20); // Node makes a millisecond of a timer that is too long
+      await delay(20); // Node shortens a timer that is too long to a millisecond
       await makeImage(context);
     },
     { buildTimeout: 1e9 },

@@ -8,7 +8,7 @@ const AHEAD = Date.UTC(2099, 0, 1);
 
 type Entry = readonly [imageId: string, builtAt?: number];
 
-/** Image-ids, newest first; checks that the order of the entries does not matter. */
+/** Sorts image-ids, newest first. Checks that the order of the entries does not matter. */
 function order(entries: readonly Entry[], now = NOW): string[] {
   const sort = (list: readonly Entry[]): string[] =>
     newestBuildFirst(list, ([imageId, builtAt]) => ({ imageId, builtAt }), now).map(([imageId]) => imageId);

@@ -60,7 +60,7 @@ test('diskimage-builder reports its version, and each element with its repositor
   assert.match(own?.digest.dirHash ?? '', /^[0-9a-f]{64}$/);
 });
 
-/** In place of disk-image-create: it says what a real one says, and makes what `-o` names. */
+/** Replaces disk-image-create: prints the output of a real one, and creates the file that `-o` names. */
 const STAND_IN = `#!/bin/sh
 while [ "$1" != -o ]; do shift; done
 echo "2026-05-01 00:00:00.000 | diskimage-builder version 3.27.0"

@@ -13,6 +13,6 @@ test('an abort ends the wait for a promise, whose later rejection is handled', a
     abort.abort(reason);
     await waited;
     work.reject(new Error('too late'));
-    await nextTurn(); // a rejection that nobody handles would be known by then
+    await nextTurn(); // an unhandled rejection would be reported by then
   }
 });

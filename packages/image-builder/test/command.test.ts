@@ -10,7 +10,7 @@ import { imageBuilderContract } from '../src/testing/image-builder-contract.ts';
 
 const DISKIMAGE: DiskImage = { name: 'debian', formats: [] };
 
-/** Makes the file system of a directory. */
+/** Builds a file system image of a directory. */
 const MAKE_FILE_SYSTEM = `
 mkdir root
 echo content > root/file

@@ -8,7 +8,7 @@ import type { FullBuildContext } from '../src/context.ts';
 import type { BuildJob, DiskImage } from '../src/index.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 
-/** Builds an image, and has `look` see the context meanwhile. */
+/** Builds an image, and passes the context to `look` during the build. */
 async function build(
   t: TestContext,
   look: (context: FullBuildContext, fixture: RepositoryFixture) => Promise<void>,
@@ -24,7 +24,7 @@ async function build(
   return fixture;
 }
 
-/** The output of a command that a builder runs. */
+/** Returns the output of a command that a builder runs. */
 async function outputOf(
   run: FullBuildContext['run'],
   ...args: Parameters<FullBuildContext['run']>

@@ -1,6 +1,6 @@
 /**
- * Works in a repository until it is killed: `crash-victim.ts IMAGES-DIR OPERATION [COUNT]`. With a count it kills
- * itself before the step of its operation that has this number.
+ * Works in a repository until it is killed: `crash-victim.ts IMAGES-DIR OPERATION [COUNT]`. With a count, it kills
+ * itself before the step with this number.
  */
 import childProcess from 'node:child_process';
 import fsPromises, { mkdir, writeFile } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { DibBuilder, ImageRepository } from '../src/index.ts';
 import { MINI_OS } from './mini-os.ts';
 import { ScriptedBuilder } from './scripted-builder.ts';
 
-/** What makes a difference to a successor; a command that is started is a step as well. */
+/** Steps that a successor can notice, including the start of a command. */
 const STEPS = ['mkdtemp', 'rename', 'rm', 'writeFile'] as const;
 
 const [directory = '', operation = '', count] = process.argv.slice(2);
@@ -22,7 +22,7 @@ const miniVariables = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => name.startsWith('MINI_')),
 );
 
-/** Makes `a` as raw and as tar, and a directory next to it. */
+/** Creates `a` as raw and as tar, and a directory next to it. */
 async function build(): Promise<void> {
   const builder = new ScriptedBuilder(
     async (context) => {
@@ -90,7 +90,7 @@ function killBefore(step: number): void {
 const { prepare, run } = OPERATIONS[operation] ?? {};
 if (prepare === undefined || run === undefined) throw new Error(`no operation "${operation}"`);
 await prepare();
-flushCompileCache(); // of a process that is killed Node would keep nothing
+flushCompileCache(); // Node does not save the cache of a killed process
 if (count !== undefined) killBefore(Number(count));
 await run();
 await repository.close();

@@ -30,7 +30,7 @@ function startVictim(
   });
 }
 
-/** Formats of an image, whose files are all complete. A crash can leave a converted file without checksums. */
+/** Returns the formats of an image with complete files. A crash can leave a converted file without checksums. */
 async function formatsOf(image: Image | undefined): Promise<string[]> {
   for (const { path, format, checksums } of image?.files ?? []) {
     if (format === 'qcow2' && checksums === undefined) execFileSync('qemu-img', ['check', '-q', path]);
@@ -39,7 +39,7 @@ async function formatsOf(image: Image | undefined): Promise<string[]> {
   return image?.files.map(({ format }) => format) ?? [];
 }
 
-/** Nothing is begun any more, and only the image is there. */
+/** Checks that no work is left over, and that only the image exists. */
 async function assertInOrder({ directory, repository }: RepositoryFixture): Promise<void> {
   for (const name of ['staging', 'trash', 'deletes']) {
     assert.deepEqual(await readdir(join(directory, '.nodepool-builder', name)), [], name);
@@ -47,7 +47,7 @@ async function assertInOrder({ directory, repository }: RepositoryFixture): Prom
   const files = (repository.get('a')?.files ?? []).map(({ format }) => `a.${format}`);
   const rest = files.length > 0 ? ['a.d', ...files] : [];
   assert.deepEqual((await readdir(directory)).toSorted(), ['.nodepool-builder', ...rest].toSorted());
-  // The repository may just record the checksums of a converted file.
+  // The repository may just be recording the checksums of a converted file.
   const [manifests, expected] = [
     join(directory, '.nodepool-builder', 'manifests'),
     files.length > 0 ? 'a.json' : '',
@@ -60,9 +60,9 @@ async function assertInOrder({ directory, repository }: RepositoryFixture): Prom
 
 interface Operation {
   readonly name: string;
-  /** What is there before the operation, and afterwards: nothing in between. */
+  /** States before and after the operation. Nothing in between may be observed. */
   readonly outcomes: readonly (readonly string[])[];
-  /** A job server hands the job out again. */
+  /** Whether a job server assigns the job again. */
   readonly again: (fixture: RepositoryFixture) => Promise<unknown>;
 }
 

@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../../../test/fixtures/scratch-directory.ts'
 
 const HOOKS = join(import.meta.dirname, '../elements/debian-fixes/post-install.d');
 
-/** Enables the unit as the element cloud-init of diskimage-builder 3.37 does, and returns the local units that are left. */
+/** Enables the unit as diskimage-builder 3.37's element cloud-init does. Returns the remaining local units. */
 async function enableCloudInit(t: TestContext, unit: string): Promise<readonly string[]> {
   const directory = temporaryDirectory(t);
   const [packaged, local] = [join(directory, 'packaged'), join(directory, 'local')];

@@ -29,7 +29,7 @@ test('diskimage-builder’s arguments equal nodepool’s', () => {
 const TYPES: readonly (readonly [formats: readonly ImageFormat[], types: string, hasOptions: boolean])[] = [
   [['qcow2', 'raw', 'vhd'], 'qcow2,raw,vhd', true],
   [['raw'], 'raw', false],
-  // The options of qcow2 would go to these as well, and qemu-img would refuse them.
+  // The options for qcow2 would also apply to these formats, and qemu-img would reject them.
   [['qcow2', 'vmdk'], 'qcow2,vmdk', false],
   [['vhdx', 'vdi', 'vpc', 'qcow2'], 'vhdx,vdi,vpc,qcow2', false],
   [['qcow2', 'squashfs', 'tgz'], 'squashfs,qcow2,tgz', true],
@@ -60,7 +60,7 @@ for (const [qemuImgOptions, formats, expected] of OPTIONS) {
   });
 }
 
-/** Arguments after the image's path. */
+/** Returns the arguments after the image's path. */
 function elementsOf(elements?: string | readonly string[]): string[] {
   return dibArguments({ ...(elements !== undefined && { elements }) }, ['raw'], 'image').slice(6);
 }

@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../../../test/fixtures/temporary-directory.t
 import { DIB_MODULE, type DibSettings } from '../src/dib.ts';
 import type { DiskImage } from '../src/disk-image.ts';
 
-/** Names of the programs that a disk image needs, with the status of each. */
+/** Returns the programs that a disk image needs, with the status of each. */
 async function programs(settings: DibSettings, image: Partial<DiskImage>): Promise<Record<string, string>> {
   const diskimage = { name: 'a', formats: [], ...image };
   const results = await Array.fromAsync(DIB_MODULE.diagnose?.(settings, diskimage, {}) ?? []);
@@ -65,7 +65,7 @@ test('the keyring for debootstrap follows from the elements, unless the site nam
   assert.equal((await keyrings('debian', { DIB_DEBOOTSTRAP_EXTRA_ARGS: '--merged-usr' })).length, 1);
 });
 
-/** Whether a disk image with these elements has the device mapper checked. */
+/** Whether the device mapper is checked for a disk image with these elements. */
 async function checksDeviceMapper(elements: string[]): Promise<boolean> {
   const results = await Array.fromAsync(
     DIB_MODULE.diagnose?.({ elements }, { name: 'a', formats: [] }, {}) ?? [],
@@ -78,7 +78,7 @@ test('the device mapper is checked only if an element makes partitions', async (
   assert.equal(await checksDeviceMapper(['debian']), false);
 });
 
-/** Result of the check of a release, with elements like the ones in Debian’s diskimage-builder. */
+/** Returns the check result for a release, with elements like those in Debian’s diskimage-builder. */
 async function checkRelease(t: TestContext, image: Partial<DiskImage>, ...elements: string[]) {
   const prefix = await temporaryDirectory(t);
   const own = join(prefix, 'lib/python3/dist-packages/diskimage_builder/elements');
@@ -101,7 +101,7 @@ async function checkRelease(t: TestContext, image: Partial<DiskImage>, ...elemen
   return found.find(({ subject }) => subject.startsWith('diskimage-builder for Debian '));
 }
 
-/** Knows bookworm, as the element does in diskimage-builder 3.37. */
+/** Script that supports bookworm, like the element in diskimage-builder 3.37. */
 const DEBIAN_MINIMAL = `
 security=\${DIB_RELEASE}\${DIB_DEBIAN_SECURITY_SUBPATH:-/updates}
 [ "$DIB_RELEASE" != bookworm ] || security=bookworm-security

@@ -31,7 +31,7 @@ test('a failed element is reported with its exit code, and leaves no file', asyn
   await assertNoOrphans(fixture.directory);
 });
 
-/** A command in place of disk-image-create: it says what it was given, and makes what `-o` names. */
+/** Replaces disk-image-create: prints its arguments, and creates the file that `-o` names. */
 const STAND_IN = `#!/bin/sh
 echo "arguments: $*"
 echo "release $DIB_RELEASE, colour $COLOUR, temporary files in $TMPDIR and $TMP_DIR"

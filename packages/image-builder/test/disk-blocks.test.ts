@@ -9,7 +9,7 @@ import { sendBlocks } from '../src/disk-blocks.ts';
 const BLOCK = 512 * 1024;
 const NEVER = new AbortController().signal;
 
-/** A disk of 64 blocks and a half with data in blocks 3, 4 and 64, and written zeros in block 7. */
+/** Creates a disk of 64.5 blocks with data in blocks 3, 4 and 64, and written zeros in block 7. */
 async function disk(t: TestContext): Promise<string> {
   const path = join(await temporaryDirectory(t), 'disk.raw');
   const file = await open(path, 'w');

@@ -14,7 +14,7 @@ function tooLittle(missing: number): Error {
   return new ImageError('disk-full', `${missing} bytes are missing`);
 }
 
-/** A file system of 16 MiB, and requests for it. */
+/** A file system of 16 MiB, and requests for space on it. */
 class Site {
   readonly guard: DiskSpaceGuard;
   readonly directory: string;
@@ -37,7 +37,7 @@ class Site {
   }
 }
 
-/** A request that waits, with the names that it has told so far. */
+/** A waiting request, with the names that it has reported so far. */
 class Waiter {
   readonly told: (string | undefined)[] = [];
   readonly #waits = Promise.withResolvers<void>();

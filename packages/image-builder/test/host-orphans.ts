@@ -5,7 +5,7 @@ import { loopDevices, loopsBelow } from '../src/cleanup/loop-devices.ts';
 import { mountsBelow, parseMountPoints } from '../src/cleanup/mounts.ts';
 import { findProcesses } from '../src/cleanup/processes.ts';
 
-/** What builds below `directory` have on this host now. */
+/** Finds mounts, loop devices and processes of builds below `directory` on this host. */
 export async function orphansBelow(
   directory: string,
 ): Promise<{ mounts: readonly string[]; loops: readonly string[]; processes: readonly number[] }> {
@@ -17,9 +17,9 @@ export async function orphansBelow(
 }
 
 /**
- * The mount points below `directory` as the processes of builds see them, in a mount namespace of their own.
+ * Returns the mount points below `directory` as the builds' processes see them, in their own mount namespace.
  *
- * @param images the `images-dir` of the builds.
+ * @param images `images-dir` of the builds
  */
 export async function mountsOfBuilds(images: string, directory: string = images): Promise<string[]> {
   const { processes } = await orphansBelow(images);
@@ -29,7 +29,7 @@ export async function mountsOfBuilds(images: string, directory: string = images)
   return tables.flatMap(parseMountPoints).filter((path) => path.startsWith(directory));
 }
 
-/** Nothing of a build is left, and the host's /dev, which was mounted in it, is whole. */
+/** Checks that a build left nothing, and that the host's /dev, which was mounted in it, is intact. */
 export async function assertNoOrphans(directory: string): Promise<void> {
   assert.deepEqual(await orphansBelow(directory), { mounts: [], loops: [], processes: [] });
   assert.ok(existsSync('/dev/null'), 'the host’s /dev is damaged');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { LIST_PACKAGES } from '../src/dib-elements.ts';
 
-/** Lines that the script prints, with other programs first in its PATH. */
+/** Returns the lines that the script prints with other programs first in its PATH. */
 export function listPackages(
   directory: string,
   env: Readonly<Record<string, string>> = {},

@@ -1,6 +1,6 @@
 import { readdirSync, readlinkSync } from 'node:fs';
 
-/** The process that holds a lock: the only one that has its file open. */
+/** Finds the process that holds a lock, which is the only one with the lock file open. */
 export function keeperOf(lock: string): number | undefined {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -13,6 +13,6 @@ function hasOpen(pid: number, path: string): boolean {
     const descriptors = readdirSync(`/proc/${pid}/fd`);
     return descriptors.some((name) => readlinkSync(`/proc/${pid}/fd/${name}`) === path);
   } catch {
-    return false; // it has ended in the meantime, or is none of ours
+    return false; // it has ended in the meantime, or is not ours
   }
 }

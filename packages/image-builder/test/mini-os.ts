@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { DibSettings, DiskImage } from '../src/index.ts';
 
-/** What the real disk-image-create makes in a few seconds, without a network. */
+/** A disk image that the real disk-image-create builds in a few seconds, without a network. */
 export const MINI_OS: DiskImage = {
   name: 'mini',
   formats: ['raw'],

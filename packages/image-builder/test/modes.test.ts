@@ -11,7 +11,7 @@ function withUmask(t: TestContext, umask: number): void {
   t.after(() => process.umask(before));
 }
 
-/** Lines `mode path` of all entries below a directory. */
+/** Lists `mode path` of all entries below a directory. */
 async function modesBelow(directory: string): Promise<string[]> {
   const names = await readdir(directory, { recursive: true });
   return await Promise.all(
@@ -22,7 +22,7 @@ async function modesBelow(directory: string): Promise<string[]> {
   );
 }
 
-/** State of a repository with one built image. */
+/** Returns the state of a repository with one built image. */
 const STATE = [
   '700 .nodepool-builder',
   '700 .nodepool-builder/deleted',

@@ -15,7 +15,7 @@ import { describeFiles } from '../src/repository/publication.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
-/** A repository with the raw image `a`, built as `debian`. */
+/** Creates a repository with the raw image `a`, built as `debian`. */
 async function setUp(t: TestContext): Promise<RepositoryFixture> {
   const fixture = await RepositoryFixture.open(t);
   await fixture.repository.add('a', 'debian', async ({ staging }) => {
@@ -228,7 +228,7 @@ test('deleting an image aborts its conversion', async (t) => {
 
 test('a failed conversion leaves no file, and can be retried', async (t) => {
   const fixture = await setUp(t);
-  // In the way of the manifest.
+  // Blocks the path of the manifest.
   const manifest = new Layout(fixture.repository.directory).manifest('a');
   execFileSync('rm', [manifest]);
   await mkdir(join(manifest, 'directory'), { recursive: true });

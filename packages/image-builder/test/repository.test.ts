@@ -13,7 +13,7 @@ import { describeFiles } from '../src/repository/publication.ts';
 import type { BuildSite } from '../src/repository.ts';
 import { keeperOf } from './lock-keeper.ts';
 
-/** Makes the raw image of an id, and counts how often it does. */
+/** Builder that creates the raw image of an id, and counts its builds. */
 class Maker {
   runs = 0;
   readonly #imageId: string;
@@ -75,7 +75,7 @@ test('a repository takes its lock again if the lock’s keeper is killed', async
   const lock = fixture.path('.nodepool-builder/lock');
   const keeper = keeperOf(lock);
   assert.ok(keeper);
-  // A process has the file open before it has the lock; the owner is recorded afterwards.
+  // A process has the file open before it holds the lock, and the owner is recorded afterwards.
   const owner = fixture.path('.nodepool-builder/owner.json');
   await rm(owner);
   process.kill(keeper, 'SIGKILL');

@@ -1,7 +1,7 @@
 import type { FullBuildContext } from '../src/context.ts';
 import { BaseImageBuilder, type DiskImage } from '../src/index.ts';
 
-/** A builder that does what a test tells it. */
+/** A builder whose behaviour a test defines. */
 export class ScriptedBuilder extends BaseImageBuilder {
   readonly #script: (context: FullBuildContext) => Promise<void>;
 
@@ -15,7 +15,7 @@ export class ScriptedBuilder extends BaseImageBuilder {
   }
 }
 
-/** Makes a small image in each format that is wanted. */
+/** Creates a small image in each wanted format. */
 export async function makeImage({ formats, outputPath, run }: FullBuildContext): Promise<void> {
   for (const format of formats) await run('sh', ['-c', 'printf content > "$1"', 'sh', outputPath(format)]);
 }

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { OperationOptions, Progress } from '../src/index.ts';
 import { SingleFlight } from '../src/single-flight.ts';
 
-/** Work that ends when it is told to, or fails with the reason when it is aborted. */
+/** Starts work that a test ends, or that fails with the reason when it is aborted. */
 function controlledWork() {
   const { promise, resolve } = Promise.withResolvers<string>();
   const flights: Required<OperationOptions>[] = [];

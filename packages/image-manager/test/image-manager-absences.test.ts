@@ -61,7 +61,7 @@ test('an upload fails and its image is built again when a builder disappears wit
   });
   assert.deepEqual(vanishing.jobsOf('image-delete'), []);
 
-  // The builder comes back with an orphan.
+  // The builder returns with an orphan.
   vanishing.beforeUpload = undefined;
   await vanishing.start();
   await waitUntil('the orphan to be deleted', () => !vanishing.images.has(lost));

@@ -12,7 +12,7 @@ import type { SiteBuilder } from './site-builder.ts';
 const DAY = 86_400_000;
 const NEWEST = Date.UTC(2026, 1, 3);
 
-/** Returns the image-id of a build of Zuul that ended `days` days before the newest. */
+/** Returns the image-id of a Zuul build that ended `days` days before the newest. */
 function idOf(digit: string, days: number): string {
   return importedImageId({ image: 'debian', uuid: digit.repeat(32), endTime: NEWEST - days * DAY });
 }
@@ -21,7 +21,7 @@ async function startSite(t: TestContext, options: SiteOptions = {}): Promise<Man
   return await ManagerSite.start(t, { providers: ['east'], diskimage: { isImported: true }, ...options });
 }
 
-/** Lets a builder import builds of Zuul. */
+/** Makes a builder import Zuul builds. */
 function importBuilds(builder: SiteBuilder, ...ids: readonly string[]): void {
   for (const id of ids) builder.images.add(id);
   builder.offer();

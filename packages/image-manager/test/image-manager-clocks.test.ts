@@ -12,7 +12,7 @@ test('rebuilds continue after the clock was ahead and has been set right', async
   site.manage();
   const first = await site.untilInUse();
   site.ahead = 0;
-  site.elapsed += 60_000; // the longest pause between two plans
+  site.elapsed += 60_000; // the max pause between two plans
   await site.logged(/^warn the records of .* have dates in the future and count as made now/);
   assert.equal(builder.jobsOf('image-build').length, 1);
   site.ahead = DAY;

@@ -4,7 +4,7 @@ import type { ManagerEvent } from '@nodepool-builder/image-manager';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { ManagerSite } from './manager-site.ts';
 
-/** An event in one line: `ended debian-1 failed`. */
+/** Formats an event as one line: `ended debian-1 failed`. */
 function inWords(event: ManagerEvent): string {
   switch (event.kind) {
     case 'started':

@@ -72,7 +72,7 @@ test('the next manager finishes a deletion after builder and manager died, with 
     (state) => state.builds.get(old)?.state !== 'deleting',
   );
   assert.notEqual(builds.get(old)?.state, 'ready');
-  // gearmand may still list the job, but gives it to no builder.
+  // gearmand may still list the job, but does not assign it.
   await waitUntil('no job that could start', async () =>
     (await admin.showJobs()).every(({ ignored }) => ignored),
   );

@@ -85,7 +85,7 @@ test('a disk image that the configuration pauses is not built', async (t) => {
   const builder = await site.builder();
   const { manager } = site.manage();
   await site.logged(/^info elected leader/);
-  // A rejected request shows that a planning pass is over.
+  // A rejected request shows that a planning pass has ended.
   await site.store.ask({ kind: 'rollback', diskimage: 'debian' });
   await site.logged(/^warn request/);
   assert.deepEqual(builder.jobs, []);

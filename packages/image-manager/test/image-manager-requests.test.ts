@@ -18,7 +18,7 @@ test('a disk image that an operator paused is not built, even on request, until 
   await site.until('the pause', ({ pauses }) => pauses.get('debian')?.isPaused === true);
   const [pause] = (await site.store.read()).pauses.values();
   assert.partialDeepStrictEqual(pause, { id: 'debian', isPaused: true, by: 'root@host' });
-  // A second pause changes nothing; the manager has made a plan once it has handled it.
+  // A second pause has no effect; once it is handled, the manager has planned.
   manager.reconfigure(site.withDebian({ digest: 'second' }));
   await site.store.ask({ kind: 'build', diskimage: 'debian' });
   const number = await site.store.ask({ kind: 'pause', diskimage: 'debian', by: 'somebody else' });

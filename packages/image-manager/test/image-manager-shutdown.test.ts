@@ -10,7 +10,7 @@ import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
-/** Time limit for a stop, in milliseconds: just less than the timeout of a job server. */
+/** Time limit for a stop in milliseconds, just below a job server's timeout. */
 const PROMPT = 9500;
 
 test('a manager stops promptly during a build, uploads, deletions and a scan for orphans', async (t) => {

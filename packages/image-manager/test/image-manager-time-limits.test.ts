@@ -42,7 +42,7 @@ test('an upload that exceeds its time limit fails, is discarded and is retried',
   const failure = /^warn upload .* failed: the job image-upload:\S+ took longer than 0\.1 s/;
   await site.logged(failure);
   const imageId = await site.untilInUse();
-  // On a busy host, the retry may exceed its time limit as well, and its image may come after it was discarded.
+  // On a busy host, the retry may also exceed its time limit, and its image may arrive after it was discarded.
   await waitUntil(
     'each failed upload to be discarded',
     () => new Set(east.discarded).size === site.countLogged(failure) && east.imageIds.length === 1,

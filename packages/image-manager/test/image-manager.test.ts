@@ -195,7 +195,7 @@ test('a deletion that a provider rejects is retried and does not delay others', 
   assert.equal(site.countLogged(/^warn .*it is in use; retrying in 0\.1 s/), 1);
 });
 
-/** Records the smallest number of images in a provider since its first image. */
+/** Records the min number of images in a provider since its first image. */
 function watchCount(provider: SiteProvider): () => number {
   let fewest = Infinity;
   provider.onChange = () => {

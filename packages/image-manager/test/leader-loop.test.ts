@@ -6,7 +6,7 @@ import { StoreError } from '../src/errors.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
-/** A store whose leadership can be lost, as with a broken connection to PostgreSQL. */
+/** A store whose leadership can be lost, as on a broken connection to PostgreSQL. */
 class LosableStore {
   readonly #store: StateStore;
   #lost = new AbortController();

@@ -1,5 +1,5 @@
 /**
- * A process with a manager, which it stops on a message from its parent; no open handle may keep it alive then. Its
+ * Runs a manager, which stops on a message from the parent; no open handle may then keep the process alive. The
  * arguments are the path of a store and the port of a job server.
  */
 import { once } from 'node:events';

@@ -36,7 +36,7 @@ export interface SiteOptions {
 /** A running manager. */
 export interface RunningManager {
   readonly manager: ImageManager;
-  /** Stops it like a crash: jobs continue at the builders. */
+  /** Stops it as in a crash: its jobs continue in the builders. */
   stop(): Promise<void>;
 }
 
@@ -167,7 +167,7 @@ export class ManagerSite {
     this.#servers.delete(port);
   }
 
-  /** Starts a job server at the port of a stopped one. */
+  /** Starts a job server on the port of a stopped one. */
   async restartServer(port: number): Promise<void> {
     const server = new JobServer();
     await server.listen(port);

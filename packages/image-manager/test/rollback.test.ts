@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { rollback } from '../src/request-handler.ts';
 import { DAY, debianInCloud, imageId, type Situation } from './planning/situation.ts';
 
-/** The build that a rollback withdraws, or the reason why it withdraws none. */
+/** Returns the build that a rollback withdraws, or the reason why it withdraws none. */
 const outcome = (given: Situation): string | undefined => {
   const result = rollback(given.state, 'debian');
   return typeof result === 'string' ? result : result.builds?.[0]?.id;

@@ -10,7 +10,7 @@ export interface SeenJob {
   readonly payload: string;
 }
 
-/** Runs before a job; may throw or wait. */
+/** Called before a job; may throw or wait. */
 type JobHook = (job: WorkerJob) => Promise<void> | void;
 
 /** Settings of a {@link SiteBuilder}. */
@@ -24,15 +24,15 @@ export interface SiteBuilderOptions {
 }
 
 /**
- * A builder that registers functions as ours does: a new image’s before the result of the build. It removes a
- * deleted image’s after the result of the deletion.
+ * A builder that registers functions as ours does: those of a new image before the build's result. It removes the
+ * functions of a deleted image after the deletion's result.
  */
 export class SiteBuilder {
   /** Ids of the images on its disk. */
   readonly images: Set<string> = new Set();
   /** All jobs that it received. */
   readonly jobs: SeenJob[] = [];
-  /** Number of jobs whose end a job server has acknowledged. */
+  /** Number of jobs whose result a job server has acknowledged. */
   endedJobs = 0;
   beforeBuild: JobHook | undefined;
   beforeUpload: JobHook | undefined;

@@ -6,7 +6,7 @@ import type {
 } from '@nodepool-builder/image-builder';
 import { FakeImageProvider } from '../../../test/doubles/fake-image-provider.ts';
 
-/** Runs before or after a call; may throw or wait. */
+/** Called before or after a call; may throw or wait. */
 export type Hook = (signal: AbortSignal) => Promise<void> | void;
 
 /** A provider with hooks that can make its calls fail. */
@@ -61,7 +61,7 @@ export class SiteProvider extends FakeImageProvider {
     });
   }
 
-  /** Ids of its images, oldest first. */
+  /** Lists the ids of its images, oldest first. */
   get imageIds(): string[] {
     return Array.from(this.images.values(), ({ imageId }) => imageId);
   }

@@ -19,7 +19,7 @@ const RESUME: Partial<OnInstance> = {
   ],
 };
 
-/** Kills a build in its second step; returns the site of the next process. */
+/** Kills a build in its second step. Returns the site of the next process. */
 async function killed(t: TestContext): Promise<OnInstanceSite> {
   const site = await OnInstanceSite.start(t);
   const waiting = Promise.withResolvers<void>();

@@ -16,12 +16,12 @@ import type { SshdInstance, SshdInstancesOptions } from './sshd-instances.ts';
 interface Launched {
   readonly instance: SshdInstance;
   readonly logIn: () => Promise<Machine>;
-  /** Resolves when a login is refused. */
+  /** Resolves when a login is rejected. */
   readonly refused: Promise<void>;
   readonly lines: string[];
 }
 
-/** Seconds. Tests that need its end shorten it by `holdTimeout`. */
+/** Timeout in seconds. Tests that wait for it shorten it by `holdTimeout`. */
 const BOOT_TIMEOUT = 120;
 
 /** Launches a machine without logging in. */

@@ -65,7 +65,7 @@ describe('an image built on an instance', () => {
       assert.ok(!names.includes(gone), gone);
     }
     assert.ok(names.includes('./opt/nodepool-scripts/prepare_node.sh'));
-    assert.ok(names.includes('./etc/ssh/ssh_host_ed25519_key')); // nothing there makes another
+    assert.ok(names.includes('./etc/ssh/ssh_host_ed25519_key')); // nothing on the machine creates another
     assert.deepEqual(site.provider.instances, []);
     assert.equal(site.provider.instance.pushes, 0);
     assert.equal(site.provider.instance.request.userData, '#cloud-config\ndisable_root: false\n');

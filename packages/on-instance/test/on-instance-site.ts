@@ -37,7 +37,7 @@ export function onInstanceOf(baseImage: string): OnInstance {
 export class OnInstanceSite {
   readonly repository: RepositoryFixture;
   readonly provider: SshdInstances;
-  /** Directory with the content of the disk of each instance. */
+  /** Directory with the disk content of each instance. */
   readonly base: string;
   /** `script-dir`. */
   readonly scripts: string;
@@ -63,8 +63,8 @@ export class OnInstanceSite {
   }
 
   /**
-   * Returns the site of the next process after a crash of this one: with copies of the current records, and the
-   * instances. The builds of this site continue, but have no effect on either.
+   * Returns the site of the next process after a crash of this one, with copies of the current records and the
+   * instances. The builds of this site continue, but do not affect either.
    */
   async crash(t: TestContext): Promise<OnInstanceSite> {
     const next = await RepositoryFixture.open(t);
@@ -73,7 +73,7 @@ export class OnInstanceSite {
     return new OnInstanceSite(next, this.provider.crash(), this.repository.outside);
   }
 
-  /** Returns a builder as a new process has it. */
+  /** Returns a builder of a new process. */
   builder(
     settings: Partial<OnInstance> = {},
     diskimage: Partial<DiskImage> = {},
@@ -86,7 +86,7 @@ export class OnInstanceSite {
   }
 
   /**
-   * Leaves an instance that accepts no login, with the record of its build, as a crash of the host does.
+   * Leaves an instance that does not accept logins, with the record of its build, like a crash of the host.
    */
   async leaveBehind(settings: Partial<OnInstance>, entry: Partial<InstanceRecord>): Promise<SshdInstance> {
     const silent = { ...this.provider.options, isDead: true };
@@ -127,17 +127,17 @@ export class OnInstanceSite {
     });
   }
 
-  /** Content of a file of an image. */
+  /** Returns the content of a file in an image. */
   read({ files }: Image, name: string): string {
     return execFileSync('tar', ['-xOf', files[0]?.path ?? '', `./${name}`], { encoding: 'utf8' });
   }
 
-  /** Names of all files of an image. */
+  /** Lists the names of all files in an image. */
   names({ files }: Image): readonly string[] {
     return execFileSync('tar', ['-tf', files[0]?.path ?? ''], { encoding: 'utf8' }).split('\n');
   }
 
-  /** Names of the files with records of instances. */
+  /** Lists the names of the instance records. */
   async recordFiles(): Promise<readonly string[]> {
     return await readdir(new InstanceRecords(this.repository.repository).directory).catch(() => []);
   }
@@ -167,14 +167,14 @@ export class OnInstanceSite {
     return reaper;
   }
 
-  /** Makes the system of the base image ignore the command to power off, except for {@link wasAskedToPowerOff}. */
+  /** Makes the base image's system ignore the power-off command, except for {@link wasAskedToPowerOff}. */
   async keepOn(): Promise<void> {
     await mkdir(join(this.base, 'usr-local/sbin'), { recursive: true });
     const script = '#!/bin/sh\ntouch /run/asked-to-power-off\n';
     await writeFile(join(this.base, 'usr-local/sbin/poweroff'), script, { mode: 0o755 });
   }
 
-  /** Whether the last instance has run the command to power off. */
+  /** Whether the last instance has run the power-off command. */
   get wasAskedToPowerOff(): boolean {
     const { launched } = this.provider;
     return launched.length > 0 && existsSync(join(this.provider.instance.disk, 'run/asked-to-power-off'));

@@ -8,8 +8,8 @@ import type { OnInstance } from '../src/index.ts';
 import { OnInstanceSite } from './on-instance-site.ts';
 
 /**
- * In the place of PowerShell, which cannot be had here: takes its arguments, keeps the script that it was given, and
- * knows the few statements that end a script or a machine.
+ * Replaces PowerShell, which Debian does not have: reads its arguments, stores the script, and supports the few
+ * statements that end a script or a machine.
  */
 const STAND_IN = `#!/bin/sh
 for path; do :; done

@@ -5,12 +5,12 @@ import { Language, Parser } from 'web-tree-sitter';
 import { POWERSHELL_SCRIPTS } from '../src/powershell-scripts.ts';
 import { PUT_COMMAND } from '../src/winrm/put-files.ts';
 
-// No PowerShell runs here. The grammar is the one by which editors colour and fold it.
+// PowerShell does not run here. Editors use this grammar to colour and fold it.
 await Parser.init();
 const grammar = fileURLToPath(import.meta.resolve('tree-sitter-powershell/tree-sitter-powershell.wasm'));
 const parser = new Parser().setLanguage(await Language.load(grammar));
 
-/** The lines of a script that are no PowerShell. */
+/** Returns the lines of a script that are not PowerShell. */
 function wrongLines(script: string): string[] {
   const lines = script.replace(/^\uFEFF/, '').split('\n');
   const tree = parser.parse(lines.join('\n')) ?? assert.fail('nothing could be parsed');

@@ -19,34 +19,34 @@ import {
 import { waitForPort } from '@nodepool-builder/image-builder/internal';
 import { makeDisk, type Sshd, startSshd } from '../../../test/fixtures/sshd.ts';
 
-/** Deviations of a {@link SshdInstances} from the normal case. */
+/** Behaviour of a {@link SshdInstances} that differs from the normal case. */
 export interface SshdInstancesOptions {
   readonly sftp?: boolean;
   /** Whether its instances run without any service that responds. */
   readonly isDead?: boolean;
   /** Whether the power button does nothing. */
   readonly ignoresButton?: boolean;
-  /** Whether what it captures stays in it. */
+  /** Whether captured images stay in it. */
   readonly makesSnapshots?: boolean;
   /** Console output of the instances. */
   readonly console?: string;
-  /** Whether they write their host key there, as cloud-init does. */
+  /** Whether they write their host key to the console, as cloud-init does. */
   readonly announcesHostKey?: boolean;
-  /** Called before an instance is made. */
+  /** Called before an instance is created. */
   readonly onLaunch?: (request: LaunchRequest) => Promise<void>;
 }
 
-/** A provider whose instances are sshds on this host, with directories as disks. Captured, a disk is a tar. */
+/** A provider whose instances are sshds on this host, with directories as disks. A captured disk is a tar. */
 export class SshdInstances implements InstanceProvider {
   readonly name = 'sshds';
   readonly directory: string;
   readonly options: SshdInstancesOptions;
   readonly launched: SshdInstance[];
-  /** The ids of captured images that lie here, with their image-ids. */
+  /** Ids of stored captured images, with their image-ids. */
   readonly snapshots: Map<string, string>;
   #isCrashed = false;
 
-  /** @param directory for the disks. */
+  /** @param directory directory of the disks */
   constructor(directory: string, options: SshdInstancesOptions = {}, before?: SshdInstances) {
     this.directory = directory;
     this.options = options;
@@ -54,18 +54,18 @@ export class SshdInstances implements InstanceProvider {
     this.snapshots = before?.snapshots ?? new Map();
   }
 
-  /** Returns the provider of the next process. Calls of this one have no effect on the instances from then on. */
+  /** Returns the provider of the next process. From then on, calls of this one do not affect the instances. */
   crash(): SshdInstances {
     this.#isCrashed = true;
     return new SshdInstances(this.directory, this.options, this);
   }
 
-  /** The instances that are not destroyed. */
+  /** Instances that are not destroyed. */
   get instances(): readonly SshdInstance[] {
     return this.launched.filter(({ isDestroyed }) => !isDestroyed);
   }
 
-  /** The last one that was launched. */
+  /** Instance that was launched last. */
   get instance(): SshdInstance {
     const last = this.launched.at(-1);
     if (last === undefined) throw new Error('nothing was launched');
@@ -94,7 +94,7 @@ export class SshdInstances implements InstanceProvider {
       imageId,
       capturedAt: new Date(),
       formats: [],
-      save: () => Promise.reject(new Error('it is not there')),
+      save: () => Promise.reject(new Error('the image does not exist')),
       discard: () => {
         this.snapshots.delete(externalId);
         return Promise.resolve();
@@ -108,7 +108,7 @@ export class SshdInstances implements InstanceProvider {
   }
 }
 
-/** A machine in little. */
+/** A small machine. */
 export class SshdInstance implements Instance {
   readonly id: string = randomUUID();
   readonly buildId: string;
@@ -135,7 +135,7 @@ export class SshdInstance implements Instance {
     return this.#sshd;
   }
 
-  /** Puts what is in the base image on the disk, and starts. */
+  /** Copies the base image to the disk, and starts. */
   async boot(): Promise<void> {
     const { isDead, sftp = true } = this.#provider.options;
     await makeDisk(this.disk, this.request.publicKey);

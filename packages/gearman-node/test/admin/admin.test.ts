@@ -13,7 +13,7 @@ async function administered(t: TestContext): Promise<{ site: JobServerSite; admi
   return { site, admin };
 }
 
-/** An admin client and its job server, which the test plays. */
+/** An admin client and its job server, whose side the test plays. */
 async function scripted(t: TestContext, timeout = 60_000): Promise<{ server: ScriptedServer; admin: Admin }> {
   const server = await ScriptedServer.listen();
   const admin = new Admin(server.address, { timeout });

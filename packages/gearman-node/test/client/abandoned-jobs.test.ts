@@ -10,7 +10,7 @@ import { Client, JobServer, Worker } from '../../src/index.ts';
 
 const JOBS = 5000;
 
-/** Bytes that a client may keep for a job that the server still has: handle, and place among its subscribers. */
+/** Max bytes that a client may keep for a job that the server still has: handle, and entry among its subscribers. */
 const BYTES_PER_JOB = 1000;
 
 /** Runs the server in a thread, whose heap is not measured. */
@@ -86,7 +86,7 @@ async function abandon(client: Client, count: number, how: 'signal' | 'timeout')
     stop.abort(new Error('enough'));
     await ended;
   }
-  await client.status('H:none:1'); // the server has responded to all earlier requests
+  await client.status('H:none:1'); // the server has replied to all earlier requests
 }
 
 function heapInUse(): number {

@@ -7,7 +7,7 @@ import { GearmanError, type GearmanErrorCode, JobLostError } from '../../src/err
 import type { RawPeer } from '../fixtures/raw-peer.ts';
 import { ScriptedServer } from '../fixtures/scripted-server.ts';
 
-/** A client and its job server, which the test plays. */
+/** A client and its job server, whose side the test plays. */
 async function scripted(
   t: TestContext,
   options: Partial<ClientOptions> = {},
@@ -30,13 +30,13 @@ async function scripted(
   };
 }
 
-/** Milliseconds; long, for tests in which the interval of status requests is mocked and no response is missing. */
+/** Timeout in milliseconds; long, for tests that mock the interval of status requests and lack no reply. */
 const TIMEOUT = 60_000;
 
-/** Milliseconds; for tests that wait for its end. Enough to connect and to accept a job on a busy host. */
+/** Timeout in milliseconds for tests that wait until it expires. Enough to connect and accept a job on a busy host. */
 const SHORT_TIMEOUT = 2000;
 
-/** Bytes that a peer has not sent once their number is stable for many turns of the event loop. */
+/** Returns the bytes that a peer has not sent once their number is stable for many turns of the event loop. */
 async function unsentInTheEnd({ socket }: RawPeer): Promise<number> {
   let unsent = socket.writableLength;
   for (let turns = 0; turns < 1000; turns += 1) {
@@ -175,7 +175,7 @@ test('a caller that reads events slowly applies back-pressure to the server', as
   for (let sent = 0; sent < pieces; sent += 1) peer.send('WORK_DATA', 'H:x:1', Buffer.alloc(1024 * 1024));
   peer.send('WORK_COMPLETE', 'H:x:1', '');
   await events.next();
-  // The client buffers little: the server still has the rest.
+  // The client buffers little, so the server still has the rest.
   assert.ok((await unsentInTheEnd(peer)) > 16 * 1024 * 1024);
   let count = 1;
   while (!(await events.next()).done) count += 1;

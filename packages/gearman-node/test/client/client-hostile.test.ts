@@ -7,7 +7,7 @@ import { GearmanError, type GearmanErrorCode, JobLostError } from '../../src/err
 import type { RawPeer } from '../fixtures/raw-peer.ts';
 import { ScriptedServer } from '../fixtures/scripted-server.ts';
 
-/** A client with one job in flight, and its job server, which the test plays. */
+/** A client with one job in flight, and its job server, whose side the test plays. */
 async function scripted(t: TestContext, timeout?: number): Promise<{ job: Job; server: RawPeer }> {
   const scriptedServer = await ScriptedServer.listen();
   const client = new Client({ servers: [scriptedServer.address], timeout });
@@ -49,7 +49,7 @@ test('a client disconnects from a server that never finishes a packet', async (t
 test('a client treats a server that ends its sending side as lost', async (t) => {
   const { job, server } = await scripted(t);
   server.send('JOB_CREATED', 'H:x:1');
-  server.socket.end(); // but still reads
+  server.socket.end(); // but continues reading
   await assertLost(job, 'connection-lost');
   await server.closed;
 });

@@ -133,7 +133,7 @@ test('a resubmitted job waits until a server is reachable again', async (t) => {
   const job = client.submit('f', '', { onServerLost: 'resubmit' });
   await job.handle;
   await site.server.close();
-  // Only resubmitted jobs wait: this one fails.
+  // Only resubmitted jobs wait, so this one fails.
   await assert.rejects(client.submit('f').result, { code: 'connect-failed' });
   worker.add('f', () => 'done after all');
   await site.server.listen(site.port);
@@ -179,7 +179,7 @@ test('a job’s timeout covers the wait for a worker', async (t) => {
 });
 
 test('a resubmitted job backs off from a server that accepts and closes connections', async (t) => {
-  t.mock.method(Math, 'random', () => 0); // no pause is reduced
+  t.mock.method(Math, 'random', () => 0); // without jitter
   const server = await ScriptedServer.listen();
   const client = new Client({ servers: [server.address], reconnect: { minDelay: 10, maxDelay: 10_000 } });
   t.after(() => Promise.all([server.close(), client.close()]));

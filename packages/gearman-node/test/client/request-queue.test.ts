@@ -54,7 +54,7 @@ test('an ERROR packet fails the oldest request', () => {
   assert.deepEqual(fates, ['server-error', 'waits']);
   queue.answer(status);
   assert.deepEqual(fates, ['server-error', 'answered']);
-  queue.fail(new ServerError('LATE', 'nobody asked'));
+  queue.fail(new ServerError('LATE', 'unexpected'));
 });
 
 test('a response to a later request fails the requests before it', () => {

@@ -71,7 +71,7 @@ test('stopping the reconnector ends an attempt or a pause, and it opens no furth
 });
 
 test('the reconnector retries at growing intervals if a server accepts and closes connections', async (t) => {
-  t.mock.method(Math, 'random', () => 0); // no pause is reduced
+  t.mock.method(Math, 'random', () => 0); // without jitter
   const server = await ScriptedServer.listen();
   const reconnector = new Reconnector(server.address, {
     minDelay: 10,

@@ -23,7 +23,7 @@ test('the reply timer fires once a request has had no response for the time limi
  * no effect. Timers with the same delay fire in the order of their start, so the result does not depend on the machine.
  */
 async function firstOf(between: (timer: ReplyTimer) => void): Promise<string> {
-  const alive = setTimeout(() => {}, 10_000); // a ReplyTimer keeps no process alive
+  const alive = setTimeout(() => {}, 10_000); // a ReplyTimer does not keep a process alive
   const order: string[] = [];
   const { promise: silence, resolve } = Promise.withResolvers<void>();
   const timer = new ReplyTimer(100, () => {

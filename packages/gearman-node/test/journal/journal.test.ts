@@ -27,7 +27,7 @@ function job(number: number, values: Partial<JournaledJob> = {}): JournaledJob {
   };
 }
 
-/** The jobs that a server would restore. */
+/** Returns the jobs that a server would restore. */
 async function found(directory: string): Promise<JournaledJob[]> {
   const journal = await Journal.open(directory);
   const jobs = [...journal.jobs];
@@ -72,7 +72,7 @@ test('a job is in the journal file once synced resolves, also with concurrent ad
   );
 });
 
-/** An open journal of the jobs 1 and 2; `first` is the offset after the record of job 1. */
+/** Opens a journal of the jobs 1 and 2; `first` is the offset after the record of job 1. */
 async function journalOfTwo(
   t: TestContext,
 ): Promise<{ directory: string; journal: Journal; path: string; first: number }> {

@@ -36,7 +36,7 @@ test('access rules without client certificates are rejected', async () => {
   }
 });
 
-/** A server with rules for one certificate, and a connection with it. */
+/** Starts a server with rules for one certificate, and connects with it. */
 async function connected(
   t: TestContext,
   name: string,

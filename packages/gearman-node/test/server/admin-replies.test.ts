@@ -6,7 +6,7 @@ import type { CancelledJob } from '../../src/server/job-server.ts';
 import { JobServerSite, nextJob, settled } from '../fixtures/job-server-site.ts';
 import type { RawPeer } from '../fixtures/raw-peer.ts';
 
-/** The lines of a reply: up to a dot, or a single one. */
+/** Reads the lines of a reply: up to a dot, or a single one. */
 async function command(peer: RawPeer, line: string): Promise<string[]> {
   peer.sendBytes(`${line}\n`);
   const lines: string[] = [];
@@ -251,7 +251,7 @@ test('replies after an unread long admin list count towards the output limit', a
   await worker.ask('GRAB_JOB');
   client.socket.pause();
   client.sendBytes('status\n'.repeat(1000));
-  // The reply must fill the buffers of the sockets.
+  // The reply must exceed the socket buffers.
   for (let sent = 0; sent < 100; sent += 1) {
     worker.send('WORK_DATA', handle, Buffer.alloc(100_000));
     await settled(worker);

@@ -17,7 +17,7 @@ async function temporaryDirectory(t: TestContext): Promise<string> {
   return directory;
 }
 
-/** A process with a job server. */
+/** Starts a process with a job server. */
 async function spawnServer(
   t: TestContext,
   journal: string,
@@ -52,7 +52,7 @@ test('background jobs survive a crash of the server, and finished ones do not ru
   await worker.ask('GRAB_JOB');
   worker.send('WORK_COMPLETE', done, '');
   await worker.ask('GRAB_JOB');
-  // A job that is added after the end of another is on disk after it.
+  // A job that is added after another has ended is on disk after it.
   await client.ask('SUBMIT_JOB_HIGH_BG', 'f', '', 'last');
   await first.kill();
 

@@ -9,7 +9,7 @@ import type { RawPeer } from '../fixtures/raw-peer.ts';
 
 const CROWD = 100;
 
-/** Maximum memory of each of many clients in bytes: both ends of its connection, with their buffers. */
+/** Max memory in bytes of each of many clients: both ends of its connection, with their buffers. */
 const COST = 256 * 1024;
 
 /** Sends bytes one by one, each in a separate segment. */
@@ -28,7 +28,7 @@ async function crowd(site: JobServerSite, bytes: Buffer): Promise<RawPeer[]> {
   return peers;
 }
 
-/** Number of lines in a list of the server. */
+/** Returns the number of lines in a list of the server. */
 async function countLines(peer: RawPeer, list: 'status' | 'workers'): Promise<number> {
   peer.sendBytes(`${list}\n`);
   let lines = 0;
@@ -73,7 +73,7 @@ test('a flood of admin commands is executed over many turns of the event loop', 
     executed.inTurn += 1;
     executed.maxInTurn = Math.max(executed.maxInTurn, executed.inTurn);
     const end = performance.now() + 0.2;
-    while (performance.now() < end); // as long as a list of some hundred jobs takes
+    while (performance.now() < end); // as long as it takes to list some hundred jobs
     return [];
   });
   const operator = await site.connect();
@@ -98,7 +98,7 @@ test('memory that many hostile peers used is released when they are gone', async
     for (let index = 0; index < 10_000; index += 1) deaf.send('CAN_DO', `function ${index}`);
     await Promise.all(peers.map((peer) => peer.close()));
     await deaf.close();
-    // The server learns of each departure on its own; the list has the connection that asks.
+    // The server notices each departure separately. The list contains the connection that requests it.
     while ((await countLines(quiet, 'workers')) > 1 || (await countLines(quiet, 'status')) > 0);
   };
   await attack(); // compiles the code
@@ -130,7 +130,7 @@ test('a worker that ends its sending side is lost, and another one gets its job'
   const gone = await site.worker('f');
   const [client, handle] = await site.submit('f');
   await gone.ask('GRAB_JOB');
-  gone.socket.end(); // but still reads
+  gone.socket.end(); // but continues reading
   await gone.closed;
   const worker = await site.worker('f');
   assert.deepEqual(await nextJob(worker), ['JOB_ASSIGN', handle, 'f', '']);

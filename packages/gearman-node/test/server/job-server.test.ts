@@ -91,7 +91,7 @@ test('a client that does not read is disconnected, and others are served', async
   await worker.ask('GRAB_JOB');
   await worker.ask('GRAB_JOB');
   slow.socket.pause();
-  // More than the limit and the buffers of the sockets.
+  // Exceeds the limit and the socket buffers.
   for (let sent = 0; sent < 4; sent += 1) {
     worker.send('WORK_DATA', handle, Buffer.alloc(limit));
     await settled(worker);

@@ -5,7 +5,7 @@ import type { ServerJob } from '../../src/server/queue-model.ts';
 import type { ServerConnection } from '../../src/server/server-connection.ts';
 
 const job = {} as ServerJob<ServerConnection>;
-/** The longest delay of Node's timers. */
+/** Max delay of Node's timers. */
 const MAX_TIMER_DELAY = 2 ** 31 - 1;
 
 test('a job timer runs its action once, after the delay', (t) => {
@@ -23,7 +23,7 @@ test('a job timer’s delay may exceed the limit of Node’s timers', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const action = mock.fn();
   new JobTimers().start(job, 2 * MAX_TIMER_DELAY + 1000, action);
-  // Timer by timer: for Node's mock all actions of a tick happen at its end.
+  // One timer at a time, because Node's mock runs all actions of a tick at its end.
   for (const time of [MAX_TIMER_DELAY, MAX_TIMER_DELAY, 999]) t.mock.timers.tick(time);
   assert.equal(action.mock.callCount(), 0);
   t.mock.timers.tick(1);

@@ -11,7 +11,7 @@ import { JobServer } from '../../src/server/job-server.ts';
 import { JobServerSite } from '../fixtures/job-server-site.ts';
 import { RawPeer } from '../fixtures/raw-peer.ts';
 
-/** A TLS connection and the server's certificate. */
+/** Opens a TLS connection, and returns it with the server's certificate. */
 async function connectTls(
   t: TestContext,
   port: number,

@@ -21,7 +21,7 @@ test('the slow peer with the most buffered bytes is disconnected if the common l
     (typeof clients)[0],
     (typeof clients)[0],
   ];
-  // The buffers of the sockets take a few MiB of each.
+  // Socket buffers hold a few MiB of each.
   for (let sent = 0; sent < 40 && warnings.length === 0; sent += 1) {
     worker.send('WORK_DATA', ofMost, Buffer.alloc(MIB));
     if (sent % 2 === 0) worker.send('WORK_DATA', ofLess, Buffer.alloc(MIB));
@@ -48,7 +48,7 @@ test('a single large reply to each slow peer counts towards maxTotalOutput', asy
   const logger = { debug() {}, info() {}, warn: (text: string) => warnings.push(text), error: assert.fail };
   const site = await JobServerSite.start(t, { logger, maxTotalOutput: 20 * MIB });
   const reader = await site.connect();
-  // The buffers of the sockets take a few MiB of each.
+  // Socket buffers hold a few MiB of each.
   for (let peers = 0; peers < 10 && warnings.length === 0; peers += 1) {
     const mute = await site.connect();
     mute.socket.pause();

@@ -162,7 +162,7 @@ test('a lost worker’s CAN_DO_TIMEOUT does not apply to the next worker', async
   const patient = await site.worker('f');
   assert.deepEqual(await nextJob(patient), ['JOB_ASSIGN', handle, 'f', '']);
 
-  // A job with the same limit shows when the time is over.
+  // A job with the same limit shows when the limit has passed.
   clock.send('CAN_DO_TIMEOUT', 'g', 1000);
   await site.submit('g');
   await clock.ask('GRAB_JOB');

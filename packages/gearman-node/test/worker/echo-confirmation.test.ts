@@ -16,7 +16,7 @@ function recorded(repliesToEcho?: boolean) {
   return { echo, sent, silences, knowledge };
 }
 
-/** The promises that have resolved after all promise reactions. */
+/** Returns the promises that have resolved after all promise reactions. */
 async function resolved(promises: readonly Promise<void>[]): Promise<boolean[]> {
   const states = promises.map(() => false);
   promises.forEach((promise, index) => void promise.then(() => (states[index] = true)));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GrabWindow } from '../../src/worker/grab-window.ts';
 
-/** Simulates single jobs. Returns for each whether it saved the grab after it. */
+/** Simulates single jobs. Returns for each whether it saved the following grab. */
 function loneJobs(grabWindow: GrabWindow, count: number): boolean[] {
   return Array.from({ length: count }, () => {
     grabWindow.served();

@@ -99,7 +99,7 @@ test('functions that are removed while others are registered again are removed t
   await expect(server, ['PRE_SLEEP']);
   for (const removed of [names.slice(0, 130), names.slice(130, 260), names.slice(260, 390)]) {
     for (const name of removed) worker.remove(name);
-    await Promise.resolve(); // all in one turn of the event loop, in which the first CAN_DO waits
+    await Promise.resolve(); // stays within the turn of the event loop in which the first CAN_DO waits
   }
   const rest = (from: number): string[][] => names.slice(from).map((name) => ['CAN_DO', name]);
   await expect(server, ['RESET_ABILITIES'], ...rest(130), ['RESET_ABILITIES'], ...rest(390));

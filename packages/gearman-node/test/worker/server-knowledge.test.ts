@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { ConnectionError } from '../../src/errors.ts';
 import { ServerKnowledge } from '../../src/worker/server-knowledge.ts';
 
-const silence = new ConnectionError('server-silent', 'the server left GRAB_JOB unanswered');
-const loss = new ConnectionError('connection-lost', 'the server hung up');
+const silence = new ConnectionError('server-silent', 'the server did not reply to GRAB_JOB');
+const loss = new ConnectionError('connection-lost', 'the server closed the connection');
 
 test('the time limit for a server doubles with each silent connection, up to 16 times', () => {
   const server = new ServerKnowledge(100);

@@ -256,7 +256,7 @@ test('a worker grabs more slowly after repeated wake-ups without a job', async (
   await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
   const start = performance.now();
   for (let times = 0; times < 14; times += 1) {
-    // In one chunk, so that the wake-up is a quick one.
+    // In one chunk, so that the wake-up counts as a quick one.
     server.sendBytes(Buffer.concat([encodePacket('RES', 'NO_JOB'), encodePacket('RES', 'NOOP')]));
     await expect(server, ['PRE_SLEEP'], ['GRAB_JOB_UNIQ']);
   }
@@ -267,7 +267,7 @@ test('a job that was not grabbed closes the connection, and the worker can still
   const ran: string[] = [];
   const { server, worker, accept } = await scripted(t, { f: async ({ handle }) => void ran.push(handle) });
   const lost = once(worker, 'disconnect');
-  // In one chunk: between two, the worker could end the first job and grab another.
+  // In one chunk: between two, the worker could finish the first job and grab another.
   server.sendBytes(
     Buffer.concat(
       ['H:x:1', 'H:x:2'].map((handle) => encodePacket('RES', 'JOB_ASSIGN_UNIQ', handle, 'f', '', '')),

@@ -7,7 +7,7 @@ import { JobServerSite } from '../fixtures/job-server-site.ts';
 import type { RawPeer } from '../fixtures/raw-peer.ts';
 import { ScriptedServer } from '../fixtures/scripted-server.ts';
 
-/** A worker of two job servers: the test plays one, the other behaves normally. */
+/** A worker with two job servers. The test plays one, the other behaves normally. */
 async function scripted(t: TestContext, timeout?: number) {
   const site = await JobServerSite.start(t);
   const scriptedServer = await ScriptedServer.listen();

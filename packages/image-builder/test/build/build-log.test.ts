@@ -116,7 +116,7 @@ test('the number of build logs to keep can be chosen', async (t) => {
 
 test('a build log that another process removes meanwhile causes no error', async (t) => {
   const directory = await temporaryDirectory(t);
-  await symlink('removed', join(directory, 'debian-0.log')); // it has a name, and cannot be opened
+  await symlink('removed', join(directory, 'debian-0.log')); // exists, but cannot be opened
   const logger = new RecordingLogger();
   const log = await openLog(directory, { logger });
   await log.write('line');

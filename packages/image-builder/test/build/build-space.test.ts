@@ -15,14 +15,14 @@ import { makeImage, ScriptedBuilder } from '../scripted-builder.ts';
 
 const MEBIBYTE = 2 ** 20;
 
-/** A repository on a file system of 32 MiB. */
+/** Creates a repository on a file system of 32 MiB. */
 async function setUp(t: TestContext): Promise<ImageRepository> {
   const directory = await mountTmpfs(t, 'size=32m', () => repository.close());
   const repository = await ImageRepository.open(directory);
   return repository;
 }
 
-/** A build that stops in its middle. */
+/** Starts a build that stops halfway. */
 class PausedBuild {
   readonly #running = Promise.withResolvers<void>();
   readonly #finish = Promise.withResolvers<void>();
@@ -48,13 +48,13 @@ class PausedBuild {
   }
 }
 
-/** Makes an image once 20 MiB are free. */
+/** Builder that creates an image once 20 MiB are free. */
 async function makeLater(context: FullBuildContext): Promise<void> {
   await context.reserveSpace(await context.stateDirectory(), 20 * MEBIBYTE);
   await makeImage(context);
 }
 
-/** Progress reports until the operation waits. */
+/** Collects progress reports until the operation waits. */
 function waitsFor(): {
   readonly seen: Progress[];
   onProgress: (one: Progress) => void;

@@ -16,7 +16,7 @@ const ROWS: readonly Row[] = [
   { wanted: ['vhd', 'tar'], native: undefined, made: ['vhd', 'tar'] },
   { wanted: ['raw', 'qcow2'], native: ['qcow2', 'raw', 'tar'], made: ['raw', 'qcow2'] },
   { wanted: ['raw', 'raw'], native: ['raw'], made: ['raw'] },
-  // What the builder cannot make is converted later, from what it makes anyway or from its own best format.
+  // Other formats are converted later, from one that the builder creates anyway or from its best format.
   { wanted: ['qcow2', 'vhd'], native: ['raw', 'qcow2'], made: ['qcow2'] },
   { wanted: ['qcow2', 'vhd'], native: ['raw'], made: ['raw'] },
   { wanted: ['tar', 'vhd'], native: ['tar', 'qcow2'], made: ['tar', 'qcow2'] },

@@ -11,7 +11,7 @@ interface Fixture {
   readonly git: (...args: string[]) => string;
 }
 
-/** A repository with the elements `one` and `two`. */
+/** Creates a repository with the elements `one` and `two`. */
 async function setUp(t: TestContext): Promise<Fixture> {
   const top = await temporaryDirectory(t);
   const env = { PATH: process.env.PATH, HOME: top, GIT_CONFIG_NOSYSTEM: '1' };

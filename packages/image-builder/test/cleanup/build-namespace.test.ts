@@ -33,7 +33,7 @@ test('a build’s command sees earlier commands’ mounts, and the host’s proc
 
 test('mounts and unmounts on the host during a build appear in the build', async (t) => {
   const shared = await mountTmpfs(t, 'size=1m');
-  execFileSync('mount', ['--make-shared', shared]); // as systemd makes all of a host's
+  execFileSync('mount', ['--make-shared', shared]); // as systemd does with all mounts of a host
   const [cwd, host] = [await temporaryDirectory(t), join(shared, 'host')];
   await mkdir(host);
   const namespace = await openNamespace(t);
@@ -89,7 +89,7 @@ test('a loop device with a file on one of the namespace’s mounts is freed', as
   const loops = loopsBelow(await loopDevices(), [staging.directory]);
   assert.equal(loops.length, 2);
   await staging.clear();
-  // Another test may use a freed device at once: the names of the files decide.
+  // Another test may reuse a freed device at once, so compare the names of the files.
   const files = (await loopDevices()).map(({ backingFile }) => basename(backingFile));
   assert.deepEqual(
     loops.filter(({ backingFile }) => files.includes(basename(backingFile))),

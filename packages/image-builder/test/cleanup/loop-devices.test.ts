@@ -48,7 +48,7 @@ test('loop devices are found and detached, including those of removed files', as
   const found = loopsBelow(await loopDevices(), [directory]);
   assert.deepEqual(found, [part, whole]);
   for (const loop of found) await detach(loop);
-  // Another program, such as udev, may have a device open; the kernel detaches it at the end of that.
+  // Another program, such as udev, may have a device open; the kernel detaches it when that ends.
   await waitUntil(
     'the end of the devices',
     async () => loopsBelow(await loopDevices(), [directory]).length === 0,

@@ -12,7 +12,7 @@ const MOUNTINFO = `22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
 31 30 0:5 / /images/a\\040b/tmp/new\\012line\\134 rw - devtmpfs dev rw
 `;
 
-/** Mounts a tmpfs in a temporary directory, which takes it away. */
+/** Mounts a tmpfs in a temporary directory, which unmounts it when removed. */
 async function mountTmpfs(path: string): Promise<void> {
   await mkdir(path, { recursive: true });
   execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', path]);

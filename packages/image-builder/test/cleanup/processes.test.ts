@@ -10,7 +10,7 @@ interface Child {
   readonly pid: number;
 }
 
-/** Starts a shell that has said that it is ready. */
+/** Starts a shell, and waits until it has reported that it is ready. */
 async function start(t: TestContext, script: string, options: SpawnOptions = {}): Promise<Child> {
   const child = spawn('sh', ['-c', script], { stdio: ['ignore', 'pipe', 'inherit'], cwd: '/', ...options });
   assert.ok(child.pid !== undefined && child.stdout !== null);

@@ -29,11 +29,11 @@ interface StoredImage {
   readonly tags: Readonly<Record<string, string>>;
 }
 
-/** A cloud in memory. Its steps can be replaced. */
+/** A cloud in memory, whose steps can be replaced. */
 class MemoryImages extends CloudImages<CloudEntry, StoredImage, typeof RECORD> {
   readonly images: Map<string, StoredImage>;
   readonly steps: string[] = [];
-  /** What fails, if anything. */
+  /** Steps that fail, with their errors. */
   failures: { make?: Error; remove?: Error } = {};
   read: (path: string) => Promise<unknown> = async () => {};
 

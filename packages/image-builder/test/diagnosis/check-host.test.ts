@@ -16,7 +16,7 @@ import {
 import type { CheckResult } from '../../src/diagnosis/check-result.ts';
 import type { DiskImage } from '../../src/disk-image.ts';
 
-/** Runs the checks of rights in a process of root that another program starts. */
+/** Runs the permission checks in a root process that another program starts. */
 function rightsWith(...program: readonly string[]): readonly CheckResult[] {
   const module = JSON.stringify(import.meta.resolve('../../src/diagnosis/check-host.ts'));
   const code = `
@@ -57,7 +57,7 @@ describe('the rights of builds', () => {
   });
 
   test('the check of build rights reports a user without sudo', () => {
-    // Without a mapping, the namespace's process is of no user that sudo could serve, and still reads the files of root.
+    // Without a mapping, the namespace's process has no user that sudo could serve, and can still read root's files.
     const [result, ...others] = rightsWith('unshare', '--user', '--');
     assert.deepEqual([result?.status, others], ['problem', []]);
     assert.match(result?.remedy ?? '', /NOPASSWD/);
@@ -122,7 +122,7 @@ async function subjectsOf(image: DiskImage): Promise<readonly string[]> {
   return (await Array.fromAsync(checkDiskImage(image))).map(({ subject }) => subject);
 }
 
-/** Makes a device file whose number belongs to no driver. */
+/** Creates a device file whose number belongs to no driver. */
 async function deviceWithoutDriver(t: TestContext): Promise<string> {
   const path = join(await temporaryDirectory(t), 'device');
   execFileSync('mknod', [path, 'c', '511', '255']);

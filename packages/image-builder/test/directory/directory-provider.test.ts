@@ -188,7 +188,7 @@ describe('an upload to a directory', () => {
         site.provider.upload({ uploadId: `u${index}`, imageId: `${index}`, imageName: 'debian', file }),
       ),
     );
-    // The first piece is not delayed.
+    // The first chunk is not delayed.
     assert.ok(performance.now() - started > 450, `it took ${performance.now() - started} ms`);
   });
 

@@ -10,7 +10,7 @@ import { DirectoryProvider } from '../../src/directory/directory-provider.ts';
 export class DirectorySite {
   readonly root: string;
   readonly pool: string;
-  /** Replaceable, for other settings. */
+  /** Provider, which tests may replace to change settings. */
   provider: DirectoryProvider;
 
   private constructor(root: string, pool: string) {
@@ -30,7 +30,7 @@ export class DirectorySite {
     await rm(this.root, { recursive: true });
   }
 
-  /** An image file that was built on the given day. */
+  /** Creates an image file that was built on the given day. */
   async imageFile(imageId: string, day: string, content = `image ${imageId}`): Promise<ImageFile> {
     const path = join(this.root, `${imageId}.qcow2`);
     await writeFile(path, content);
@@ -55,7 +55,7 @@ export function checksumsOf(content: string): { md5: string; sha256: string } {
   return { md5: digest('md5'), sha256: digest('sha256') };
 }
 
-/** Rejection reason of a promise. */
+/** Returns the rejection reason of a promise. */
 export async function errorOf(work: Promise<unknown>): Promise<ImageError> {
   const error = await work.then(
     () => assert.fail('it succeeded'),

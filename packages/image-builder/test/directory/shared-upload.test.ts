@@ -27,7 +27,7 @@ function openProvider(): DirectoryProvider {
   return new DirectoryProvider({ name: 'pool', directory: pool });
 }
 
-/** A request to upload a file with this content. */
+/** Creates a request to upload a file with this content. */
 async function request(content: string, options: Partial<UploadRequest> = {}): Promise<UploadRequest> {
   const path = join(root, `${sha256(content)}.qcow2`);
   await writeFile(path, content);
@@ -43,7 +43,7 @@ async function names(): Promise<string[]> {
   return (await readdir(pool)).toSorted();
 }
 
-/** The manifest and the file of an image. */
+/** Returns the manifest and the file of an image. */
 async function digests(): Promise<[manifest: string, file: string]> {
   const manifest: { sha256: string } = JSON.parse(await readFile(join(pool, MANIFEST), 'utf8'));
   return [manifest.sha256, sha256(await readFile(join(pool, IMAGE), 'utf8'))];

@@ -12,7 +12,7 @@ import type { ImageFormat } from '../../src/index.ts';
 
 interface Fixture {
   readonly directory: string;
-  /** A file of the host, which an image must not name. */
+  /** A host file that an image must not refer to. */
   readonly secret: string;
   readonly image: (format: ImageFormat) => DiskFile;
   readonly create: (format: ImageFormat, ...args: readonly string[]) => DiskFile;
@@ -31,7 +31,7 @@ async function setUp(t: TestContext): Promise<Fixture> {
   return { directory, secret, image, create };
 }
 
-/** A conversion that would wait for a FIFO, or copy its content. */
+/** Starts a conversion that would wait for a FIFO, or copy its content. */
 async function convert(file: DiskFile): Promise<void> {
   await convertImage(file, 'raw', `${file.path}.raw`, { signal: AbortSignal.timeout(10_000) });
 }
@@ -103,7 +103,7 @@ for (const subformat of ['monolithicFlat', 'twoGbMaxExtentSparse', 'twoGbMaxExte
   });
 }
 
-/** A descriptor that names a file of the host. */
+/** Creates a descriptor that refers to a host file. */
 function descriptorOf(extent: string): string {
   return `# Disk DescriptorFile\nversion=1\nCID=1\nparentCID=ffffffff\ncreateType="monolithicFlat"\nRW 8 FLAT "${extent}" 0\n`;
 }
@@ -169,7 +169,7 @@ test('a vhd, vhdx or vdi image that names a parent is rejected', async (t) => {
   }
 });
 
-/** Sets the bit of the file parameters, which are the first item of QEMU's metadata. */
+/** Sets the bit of the file parameters, which come first in QEMU's metadata. */
 function setHasParent(bytes: Buffer): void {
   const metadata = bytes.indexOf('metadata', 512 * 1024);
   const parameters = metadata + bytes.readUInt32LE(metadata + 32 + 16);

@@ -13,7 +13,7 @@ import { FORMAT_NAMES, type ImageFile, type ImageFormat, type Progress } from '.
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Formats that qemu-img converts to each other. */
+/** Formats that qemu-img converts into each other. */
 const CONVERTIBLE = FORMAT_NAMES.filter(isConvertible);
 
 interface Fixture {
@@ -21,7 +21,7 @@ interface Fixture {
   readonly source: ImageFile;
 }
 
-/** A raw image of 8 MiB with holes. */
+/** Creates a raw image of 8 MiB with holes. */
 async function setUp(t: TestContext): Promise<Fixture> {
   const directory = await temporaryDirectory(t);
   const path = join(directory, 'source.raw');
@@ -172,7 +172,7 @@ test('a conversion fails with disk-full if the file system fills up', async (t) 
   const handle = await open(scattered.path, 'w');
   for (let at = 0; at < 8; at += 1) await handle.write('x', at * MEBIBYTE);
   await handle.close();
-  // A vdi allocates a whole MiB for each of them, which `qemu-img measure` does not know.
+  // A vdi allocates a whole MiB for each of them, which `qemu-img measure` does not consider.
   const small = await mountTmpfs(t, 'size=3m');
   await assert.rejects(
     convertImage(scattered, 'vdi', join(small, 'image.vdi')),
@@ -184,7 +184,7 @@ test('a conversion of a compressed image reserves space for its uncompressed dat
   const { directory, source } = await setUp(t);
   const qcow2 = join(directory, 'packed.qcow2');
   const zeros = join(directory, 'zeros.raw');
-  // 16 MiB of the same bytes: little as a compressed qcow2, too much for the file system as raw.
+  // 16 MiB of equal bytes, which are small as a compressed qcow2, and too large for the file system as raw.
   await writeFile(zeros, Buffer.alloc(16 * MEBIBYTE, 'x'));
   execFileSync('qemu-img', ['convert', '-c', '-f', 'raw', '-O', 'qcow2', zeros, qcow2]);
   const small = await mountTmpfs(t, 'size=4m');

@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 
-/** Bytes of a piece. */
+/** Size of a chunk in bytes. */
 export const PIECE: number = 512 * 1024;
 
 /** Size in bytes from which threads hash a file. */
 export const LARGE: number = 16 * 2 ** 20;
 
-/** A file of random bytes. */
+/** Creates a file of random bytes. */
 export interface RandomFile {
   readonly path: string;
   readonly content: Buffer;
@@ -25,12 +25,12 @@ export async function randomFile(t: TestContext, size: number): Promise<RandomFi
   return { path, content };
 }
 
-/** The digest that coreutils computes. */
+/** Returns the digest that coreutils computes. */
 export function coreutilsDigest(name: string, path: string): string | undefined {
   return execFileSync(`${name}sum`, [path], { encoding: 'utf8' }).split(' ')[0];
 }
 
-/** Concatenates pieces. Each is copied after a turn of the event loop, in which its memory could have been reused. */
+/** Concatenates chunks. Each is copied after a turn of the event loop in which its memory could have been reused. */
 export async function collect(pieces: AsyncIterable<Buffer>): Promise<Buffer> {
   const copies: Buffer[] = [];
   for await (const piece of pieces) {

@@ -13,7 +13,7 @@ const PROGRAMS: readonly (readonly [name: string, body: string])[] = [
   ['reads all of it', 'for await (const piece of reader.pieces()); await reader.checksums;'],
 ];
 
-/** Flags of Node.js that load the package from its sources, or compiled. */
+/** Node.js flags that load the package from its sources, or compiled. */
 const WAYS: readonly (readonly [name: string, flags: readonly string[]])[] = [
   ['from its sources', ['--conditions=@nodepool-builder/source']],
   ['compiled', []],

@@ -15,7 +15,7 @@ async function overwrite(path: string): Promise<void> {
   const file = await open(path, 'r+');
   await file.write('other');
   await file.close();
-  await utimes(path, 1, 1); // the clock of the file system may not have ticked since the file was made
+  await utimes(path, 1, 1); // the file system clock may not have ticked since the file was created
 }
 
 const CHANGES: readonly (readonly [

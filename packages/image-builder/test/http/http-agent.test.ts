@@ -46,7 +46,7 @@ async function authority(t: TestContext): Promise<CertificateAuthority> {
   return await createAuthority(join(await temporaryDirectory(t), 'authority'));
 }
 
-/** A TLS server with a certificate of the authority for 127.0.0.1. */
+/** Starts a TLS server with a certificate of the authority for 127.0.0.1. */
 async function startTls(t: TestContext, site: CertificateAuthority): Promise<number> {
   const { cert, key } = await site.issue('server', '127.0.0.1');
   return await startServer(t, { cert: await readFile(cert, 'utf8'), key: await readFile(key, 'utf8') });

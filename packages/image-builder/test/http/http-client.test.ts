@@ -24,7 +24,7 @@ describe('redirects', () => {
   }
 });
 
-/** The first bytes of servers that take a connection. */
+/** First bytes that servers send after accepting a connection. */
 const REPLIES = {
   http: 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n',
   ssh: 'SSH-2.0-OpenSSH_9.2p1\r\n',

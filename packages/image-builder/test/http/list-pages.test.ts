@@ -11,7 +11,7 @@ import {
 
 const SUBJECT = { subject: 'provider cloud: list' };
 
-/** Numbered pages of one entry each. */
+/** Yields numbered pages of one entry each. */
 function pagesOf(count: number): (marker: string | undefined) => Promise<ListPage<number>> {
   return async (marker = '1') => {
     const number = Number(marker);

@@ -5,10 +5,10 @@ import { proxyFor } from '../../src/http/proxy-choice.ts';
 
 const PROXY = 'http://proxy:3128';
 
-/** A URL, and variables of the environment. */
+/** A URL, and environment variables. */
 type Case = readonly [url: string, environment: Readonly<Record<string, string>>];
 
-/** All of them have a proxy for both schemes, and this `no_proxy`. */
+/** Cases with a proxy for both schemes and this `no_proxy`. */
 const NO_PROXY: readonly (readonly [url: string, ...values: readonly string[]])[] = [
   [
     'http://127.0.0.1:5000/v3',

@@ -39,7 +39,7 @@ class TestError extends Error implements RetriableError {
   }
 }
 
-/** Retries work that fails a number of times, then returns the number of the attempt. */
+/** Retries work that fails a number of times, and then returns the number of the attempt. */
 async function retry(
   clock: ManualClock,
   failures: number,
@@ -113,7 +113,7 @@ describe('a retry policy', () => {
   });
 });
 
-/** Makes a listener that collects retries. */
+/** Creates a listener that collects retries. */
 function report(into: unknown[]) {
   return (found: Retry | undefined) =>
     void into.push(found && [found.error.message, found.attempt, found.attempts, found.delay]);

@@ -24,7 +24,7 @@ for (const [pattern, matching, others] of CASES) {
 }
 
 test('a glob with many stars is matched in linear time', () => {
-  // Other processes do not count.
+  // The time of other processes does not count.
   const begun = process.cpuUsage();
   assert.equal(matchesGlob('a'.repeat(5000), `${'*a'.repeat(50)}*b`), false);
   const { user } = process.cpuUsage(begun);

@@ -27,7 +27,7 @@ function image(
   };
 }
 
-/** The id of the latest, and why the others are not. */
+/** Returns the id of the latest image, and the reasons against the others. */
 function choose(candidates: readonly ImageCandidate[], filter: ImageFilter = {}): unknown[] {
   const results = [candidates, candidates.toReversed()].map((order) => {
     const { latest, refused } = latestImage(order, filter);

@@ -7,7 +7,7 @@ import { DecisiveLines } from '../../src/process/decisive-lines.ts';
 /** Output of real programs on Debian 12, shortened; `dib-*` with disk-image-create of diskimage-builder 3.13. */
 const LOGS = join(import.meta.dirname, 'logs');
 
-/** The step that failed, if the log has one, and the decisive lines of each log. */
+/** The failed step, if the log contains one, and the decisive lines of each log. */
 const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'apt-404': [
     'Err:3 http://deb.debian.org/debian nosuchsuite Release',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LineSplitter } from '../../src/process/line-splitter.ts';
 
-/** The lines of `text` when it comes in pieces of `size` bytes. */
+/** Returns the lines of `text` when it arrives in chunks of `size` bytes. */
 function split(text: string, size: number): string[] {
   const splitter = new LineSplitter();
   const bytes = Buffer.from(text);

@@ -13,11 +13,11 @@ async function take(caches: BuildCaches, name = 'debian', limit = AMPLE): Promis
   return (await caches.take(name, limit)) ?? assert.fail('the cache is in use');
 }
 
-/** Writes a file that is used some minutes from now: its ctime, which cannot be set, is then earlier. */
+/** Writes a file that is used some minutes from now, after its ctime, which cannot be set. */
 async function write(path: string, minutes = 1): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   await writeFile(path, Buffer.alloc(MEBIBYTE, 'x'));
-  // Not now: this process’s clock may be a millisecond behind the file system’s.
+  // Not now, because this process’s clock may be a millisecond behind the file system’s.
   const time = Date.now() / 1000 + minutes * 60;
   await utimes(path, time, time);
 }

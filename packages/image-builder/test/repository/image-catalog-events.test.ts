@@ -38,7 +38,7 @@ test('files with one id in images-dir are one image', async (t) => {
   const formats = Array.from(images.values(), ({ id, files }) => [id, files.map(({ format }) => format)]);
   assert.deepEqual(Object.fromEntries(formats), { a: ['qcow2', 'raw'], 'b.c': ['raw'] });
   await rm(fixture.path('a.raw'));
-  // Once the second file is offered, the scan that offered the first, and saw the removal, has ended.
+  // Once the second file is offered, the scan that offered the first, and noticed the removal, has ended.
   for (const name of ['one.raw', 'two.raw']) {
     const added = fixture.next('added');
     await fixture.write(name);
@@ -92,7 +92,7 @@ test('a file in images-dir is offered when its writer closes it, and not during 
   const handle = await open(fixture.path('slow.raw'), 'w');
   t.after(() => handle.close().catch(() => undefined));
   await handle.write('the first half, ');
-  // Events come in order: when this one has been offered, the other one was looked at as well.
+  // Events arrive in order: once this one is offered, the other one has been examined as well.
   for (const name of ['one.raw', 'two.raw']) {
     const added = fixture.next('added');
     await fixture.write(name);

@@ -49,7 +49,7 @@ class Fixture {
     return await this.catalog.publish(staging, { version: 1, 'image-id': imageId, files });
   }
 
-  /** Has an event come that is behind all others. */
+  /** Causes an event that arrives after all others. */
   async untilAllIsTold(file = 'last.raw'): Promise<void> {
     const { told } = this;
     await this.put(file);

@@ -25,7 +25,7 @@ class Fixture {
     await writeFile(join(this.layout.root, name), 'content');
   }
 
-  /** Describes `a.raw` as it is now. */
+  /** Describes the current `a.raw`. */
   async describe(): Promise<void> {
     const { size, mtimeMs } = await stat(this.layout.image('a', 'raw'));
     const file = { format: 'raw', size, mtime: manifestTime(mtimeMs), md5: 'm', sha256: 's' } as const;

@@ -15,7 +15,7 @@ interface Fixture {
   readonly staging: Staging;
 }
 
-/** A staging directory with the image `a`: qcow2 and raw, and what disk-image-create leaves next to them. */
+/** Creates a staging directory with image `a`: qcow2 and raw, and other files that disk-image-create leaves. */
 async function setUp(t: TestContext): Promise<Fixture> {
   const layout = new Layout(await temporaryDirectory(t));
   await layout.create();
@@ -124,7 +124,7 @@ for (let done = 0; done <= ALL.length + 1; done += 1) {
     const { layout, staging } = fixture;
     const { manifest, files } = await describe(fixture);
     await publish(layout, staging, manifest, files);
-    // Back to where it stood: renames are undone from the last one on.
+    // Restores the original state: renames are undone in reverse order.
     const renames = [
       ...['a.d', 'a.raw.md5', 'a.qcow2', 'a.raw'].map((name) => [
         staging.path(name),

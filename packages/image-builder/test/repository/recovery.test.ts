@@ -21,12 +21,12 @@ async function setUp(t: TestContext): Promise<Fixture> {
   return { layout, logger: new RecordingLogger() };
 }
 
-/** Image files, the workspace left out. */
+/** Lists image files, except in the workspace. */
 async function imageFiles({ layout }: Fixture): Promise<string[]> {
   return (await readdir(layout.root)).filter((name) => name !== WORKSPACE).toSorted();
 }
 
-/** A publication that was cut short before its last image file was moved. */
+/** Leaves a publication that was interrupted before its last image file was moved. */
 async function cutShortPublication({ layout }: Fixture, imageId: string): Promise<void> {
   const staging = await Staging.create(layout.staging);
   for (const name of [`${imageId}.qcow2`, `${imageId}.raw`]) await writeFile(staging.path(name), 'content');

@@ -25,9 +25,9 @@ interface Fixture {
   readonly path: string;
   readonly files: SettledFiles;
   readonly due: AbortController;
-  /** Why the file is not an image. */
+  /** Reason why the file is not an image. */
   readonly refused: string[];
-  /** What a look at all processes is to show. */
+  /** Result of a scan of all processes. */
   writers: Writers;
   check(occasion: Occasion): Promise<string[]>;
 }
@@ -71,7 +71,7 @@ test('an image file with a writer is checked again until it is settled', async (
   fixture.writers = { files: new Set([fileKey(await stat(fixture.path))]), complete: true };
   assert.deepEqual(await fixture.check('moved'), []);
   assert.equal(fixture.files.get(NAME), undefined);
-  // The timer waited for keeps no program alive.
+  // The timer does not keep the program alive.
   while (!fixture.due.signal.aborted) await delay(5);
   fixture.writers = { files: new Set(), complete: true };
   assert.deepEqual(await fixture.check('again'), [NAME]);

@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { fileKey, findWriters } from '../../src/repository/writers.ts';
 
-/** Names of the given files that are open for writing. */
+/** Returns the names of the given files that are open for writing. */
 async function written(paths: readonly string[]): Promise<string[]> {
   const { files } = await findWriters(paths.map((path) => basename(path)));
   const keys = await Promise.all(

@@ -11,7 +11,7 @@ import type { BuildJob, ImageFormat, Progress } from '../../src/index.ts';
 import { assertNoOrphans } from '../host-orphans.ts';
 import { ScriptedBuilder } from '../scripted-builder.ts';
 
-/** A machine's code is interpreted: a test must not depend on what the host lets it have. */
+/** The machine's code is interpreted, because a test must not depend on the host's virtualisation. */
 const TCG = { accelerator: 'tcg', memory: 64 } as const;
 
 const GREETING = 'mini: ready\r\nmini login: ';
@@ -21,11 +21,11 @@ interface BuildOptions extends Omit<BuildJob, 'imageId' | 'repository'> {
   readonly text?: string;
   readonly formats?: readonly ImageFormat[];
   readonly buildTimeout?: number;
-  /** What the machine does behind the text. A reset ends QEMU. */
+  /** Code that the machine runs after the text. A reset ends QEMU. */
   readonly end?: 'halt' | 'reset';
 }
 
-/** A build of a disk that greets. */
+/** Builds a disk that prints a greeting. */
 async function build(
   { repository, outside }: RepositoryFixture,
   { boot, text = GREETING, formats = ['raw'], buildTimeout, end, ...job }: BuildOptions,
@@ -48,7 +48,7 @@ async function build(
   await builder.build({ imageId: 'debian,1', repository, ...job });
 }
 
-/** Nothing of the image, and of the machine, is there. */
+/** Checks that the image and the machine are gone. */
 async function assertNothing({ directory, events }: RepositoryFixture): Promise<void> {
   assert.deepEqual(events, []);
   assert.deepEqual(await readdir(directory), ['.nodepool-builder']);
@@ -70,7 +70,7 @@ describe('successful boot tests', () => {
     assert.ok((await readFile(fixture.path('debian,1.raw'))).equals(bootableDisk(GREETING)));
     const log = lines.join('\n');
     assert.match(log, /^validating the image with a boot test\n\$ qemu-system-x86_64 .*\nSeaBIOS /m);
-    assert.match(log, /mini: ready/); // QEMU's last words may stand behind it: the end of the line is not awaited
+    assert.match(log, /mini: ready/); // QEMU's own output may follow on the line
     assert.ok(!log.includes('\u001B'));
     const [first, last] = [seen[0], seen.at(-1)].map((progress) => progress?.done);
     assert.deepEqual({ first, last }, { first: 80, last: 100 });
@@ -100,7 +100,7 @@ test('a boot test runs without KVM if QEMU fails with it', async (t) => {
   const { repository, outside } = fixture;
   const bin = join(outside, 'bin');
   const qemu = execFileSync('sh', ['-c', 'command -v qemu-system-x86_64'], { encoding: 'utf8' }).trim();
-  // there are hosts whose KVM opens, and on which QEMU aborts then
+  // some hosts let KVM be opened, but QEMU then aborts
   const script = `case "$*" in *'-accel kvm'*) echo no kvm; kill -ABRT $$;; esac; exec ${qemu} "$@"`;
   await mkdir(bin);
   await writeFile(join(bin, 'qemu-system-x86_64'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });

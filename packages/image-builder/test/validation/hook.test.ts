@@ -7,7 +7,7 @@ import { withCode } from '../../../../test/fixtures/with-code.ts';
 import type { ImageFormat } from '../../src/index.ts';
 import { makeImage, ScriptedBuilder } from '../scripted-builder.ts';
 
-/** Builds an image with a hook that is a shell script; its first argument is of the configuration. */
+/** Builds an image with a hook that is a shell script, whose first argument comes from the configuration. */
 async function build(
   { repository, outside }: RepositoryFixture,
   script: string,

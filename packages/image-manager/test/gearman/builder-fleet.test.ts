@@ -158,7 +158,7 @@ test('a queued job is cancelled if its image is gone, and stays in the queue aft
   assert.equal(await jobs(), 1);
 });
 
-/** A builder whose upload of image `a` never ends by itself. Returns who stopped it, as it was told. */
+/** Starts a builder whose upload of image `a` never ends by itself. Returns who stopped it, as reported to it. */
 async function endlessUpload(
   t: TestContext,
   address: ServerAddress,

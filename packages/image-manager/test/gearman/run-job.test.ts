@@ -10,7 +10,7 @@ import {
 import { runJob } from '../../src/gearman/run-job.ts';
 import { Hold } from '../hold.ts';
 
-/** Starts a job server with a worker that does one job at a time. Returns a client. */
+/** Starts a job server with a worker that runs one job at a time. Returns a client. */
 async function site(t: TestContext, work: WorkerFunction): Promise<Client> {
   const server = new JobServer();
   t.after(() => server.close());

@@ -141,7 +141,7 @@ export class Situation {
     return this;
   }
 
-  /** The last task of a record failed; the next attempt is in so many seconds. */
+  /** Records that a record's last task failed, and that the next attempt is due in this number of seconds. */
   retryIn(id: string, seconds: number): this {
     this.#retryAt.set(id, NOW + seconds * 1000);
     return this;
@@ -152,7 +152,7 @@ export class Situation {
     return this;
   }
 
-  /** Sets the first pause after a failure, in seconds; the default is a minute. The longest is an hour. */
+  /** Sets the first pause after a failure in seconds. Default: a minute; the max is an hour. */
   retryDelay(seconds: number): this {
     this.#retryDelay = seconds;
     return this;

@@ -13,7 +13,7 @@ async function diagnose(location: string): Promise<readonly CheckResult[]> {
   return await Array.fromAsync(diagnoseStore(location, new AbortController().signal));
 }
 
-/** States and messages, one after the other. */
+/** Returns states and messages in sequence. */
 async function messages(location: string): Promise<readonly (readonly [string, string])[]> {
   return (await diagnose(location)).map(({ status, message }) => [status, message] as const);
 }

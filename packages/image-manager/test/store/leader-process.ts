@@ -1,5 +1,5 @@
 /**
- * A leader in a process of its own: `node leader-process.ts LOCATION`. It prints `leads OWNER` once it is elected.
+ * Runs a leader in its own process: `node leader-process.ts LOCATION`. It prints `leads OWNER` once it is elected.
  * Then it writes batches of builds, each with a new number, and prints `wrote BATCH` after each. After a failed write
  * it prints `refused CODE` and ends.
  */

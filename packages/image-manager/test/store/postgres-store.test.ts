@@ -40,7 +40,7 @@ async function connectTo(t: TestContext, location: string): Promise<Client> {
   return client;
 }
 
-/** Reports the milliseconds until an event. */
+/** Returns the milliseconds until an event. */
 async function timed(t: TestContext, what: string, event: Promise<unknown>): Promise<void> {
   const start = performance.now();
   await event;

@@ -7,7 +7,7 @@ import { deleteFiles } from '../../src/tasks/delete.ts';
 
 const IMAGE = 'debian-0000000001-ownerabc';
 
-/** A deletion during which the job servers report these states of the image; the last one repeats. */
+/** Runs a deletion during which the job servers report these states of the image. The last one repeats. */
 function deletion(
   observed: readonly ('offered' | 'gone' | 'unknown')[],
   run: (limits: RunLimits) => Promise<void>,

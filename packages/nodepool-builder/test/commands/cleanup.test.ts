@@ -6,7 +6,7 @@ import { imagesToPrune } from '../../src/commands/cleanup.ts';
 const HOUR = 3_600_000;
 const NOW = Date.parse('2026-05-10T00:00:00Z');
 
-/** Created in the order of the list, an hour apart, the last of them an hour ago. */
+/** Images created in the order of the list, an hour apart, the last one an hour ago. */
 function images(...built: readonly (number | undefined)[]): ImageCandidate[] {
   return built.map((hoursAgo, index) => ({
     externalId: String(index + 1),

@@ -20,7 +20,7 @@ interface Result {
   readonly remedy: string | null;
 }
 
-/** Writes a configuration with one disk image and one provider. @param port of the job server */
+/** Writes a configuration with one disk image and one provider. @param port port of the job server */
 async function writeSite(t: TestContext, port: number, more = ''): Promise<string> {
   const directory = temporaryDirectory(t);
   await mkdir(join(directory, 'images'));
@@ -38,10 +38,10 @@ ${more}`;
   return file;
 }
 
-/** Time limit of a check in seconds, for a slow host. */
+/** Timeout of a check in seconds, for a slow host. */
 const TIMEOUT = '300';
 
-/** Runs the command. An option may give another time limit. */
+/** Runs the command. An option may set another timeout. */
 async function examine(file: string, ...options: readonly string[]): Promise<[number, readonly Result[]]> {
   const args = ['doctor', '--json', '-c', file, '--timeout', TIMEOUT, ...options];
   const { code, stdout, stderr } = await runInProcess(...args);

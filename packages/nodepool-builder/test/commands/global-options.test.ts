@@ -40,7 +40,7 @@ async function parse(args: readonly string[]): Promise<Parsed> {
   return only;
 }
 
-/** The command with a value for each argument and option that it requires. */
+/** Returns the command with a value for each required argument and option. */
 function complete(command: Command): string[] {
   const values = command.registeredArguments
     .filter(({ required }) => required)

@@ -8,7 +8,7 @@ import { DirectoryProvider } from '@nodepool-builder/image-builder';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { main } from '../../src/commands/main.ts';
 
-/** A directory with two images of debian and one of ubuntu. The newer image of debian has the older file. */
+/** Creates a directory with two images of debian and one of ubuntu. The newer image of debian has the older file. */
 async function createPool(t: TestContext): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'latest-'));
   undoAfter(t, () => rm(directory, { recursive: true }));

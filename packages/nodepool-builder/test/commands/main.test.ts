@@ -23,7 +23,7 @@ describe('--help', () => {
   }
 });
 
-/** What commander prints for a wrong command. */
+/** Output of commander for a wrong command. */
 async function errorOf(name: string): Promise<string> {
   let error = '';
   const fresh = await createProgram();

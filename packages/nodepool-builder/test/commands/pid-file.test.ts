@@ -67,7 +67,7 @@ describe('the pid file', () => {
     const umask = process.umask(0);
     t.after(() => process.umask(umask));
     for (const stale of [false, true]) {
-      // A file of python-daemon, with its umask of 0.
+      // A file written by python-daemon with its umask of 0.
       if (stale) await writeFile(path, '999999999\n', { mode: 0o666 });
       const remove = await writePidFile(path);
       assert.equal((await stat(path)).mode & 0o777, 0o644);

@@ -43,5 +43,5 @@ it('a service that fails to start is not reloaded', async (t) => {
     throw new Error('no start');
   });
   await assert.rejects(failed, /^Error: no start$/);
-  assert.equal(process.listenerCount('SIGHUP'), before + 1); // the one that has no effect
+  assert.equal(process.listenerCount('SIGHUP'), before + 1); // the listener that has no effect
 });

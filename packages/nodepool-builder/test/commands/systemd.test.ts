@@ -17,7 +17,7 @@ it('systemd’s watchdog is notified twice per interval, with the service’s st
   assert.deepEqual(environment, { HOME: '/' }, 'children inherit nothing of it');
   assert.deepEqual(await next(), { WATCHDOG: '1' });
   systemd.ready(() => '2 images');
-  // Messages of the watchdog from before are still on their way.
+  // Earlier messages of the watchdog may still arrive.
   let message = await next();
   while (message.READY === undefined) {
     assert.deepEqual(message, { WATCHDOG: '1' });

@@ -11,7 +11,7 @@ import { VALIDATION_SCHEMA } from '../../src/commands/validate.ts';
 
 const GOOD = 'diskimages: [{name: a, elements: [vm]}]\n';
 
-/** Paths of four files: without a problem, with a warning, with a job error, and with errors. */
+/** Paths of four files: valid, with a warning, with a job error, and with errors. */
 async function files(
   t: TestContext,
 ): Promise<Record<'good' | 'odd' | 'failing' | 'bad' | 'secrets', string>> {

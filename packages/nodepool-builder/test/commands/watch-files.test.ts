@@ -87,7 +87,7 @@ describe('a watched file', () => {
       const place = watched(t);
       prepare(place);
       place.watch.watch([place.file]);
-      const other = watched(t); // tells only what happens after its first look, and so after ours
+      const other = watched(t); // reports only changes after its first check, and so after ours
       writeFileSync(other.file, '');
       other.watch.watch([other.file]);
       await firstLook(other);
@@ -117,7 +117,7 @@ describe('a watched file', () => {
     await firstLook(place);
     const before = place.count;
     let tell = Promise.withResolvers<void>();
-    const listener = (): void => tell.resolve(); // called right after the one of the watch
+    const listener = (): void => tell.resolve(); // called right after the watch's own listener
     watchFile(place.file, { interval: INTERVAL }, listener);
     t.after(() => unwatchFile(place.file, listener));
     t.mock.timers.enable({ apis: ['setTimeout'] });
@@ -148,7 +148,7 @@ describe('a watched file', () => {
   });
 });
 
-/** Changes a file until the change is reported. By then, all other files have been checked, too. */
+/** Changes a file until the change is reported. By then, all other files have also been checked. */
 async function firstLook(place: Watched, file: string = place.file): Promise<void> {
   const changed = place.changed();
   const timer = setInterval(() => appendFileSync(file, 'x'), INTERVAL * 3);

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { loadAccessList } from '../../src/configuration/option-files.ts';
 import { ConfigurationError } from '../../src/yaml/diagnostic.ts';
 
-/** What of a text is used, or, one a line and without the directory, what is wrong with it. */
+/** Returns the rules in a text, or its diagnostics, one per line and without the directory. */
 async function loaded(text: string): Promise<unknown> {
   const directory = await mkdtemp(join(tmpdir(), 'access-list-'));
   try {

@@ -11,7 +11,7 @@ interface Loaded {
   readonly warnings: readonly string[];
 }
 
-/** Cloud images of each provider, and the warnings. */
+/** Returns the cloud images of each provider, and the warnings. */
 async function load(t: TestContext, text: string): Promise<Loaded> {
   const directory = temporaryDirectory(t);
   const file = join(directory, 'nodepool.yaml');
@@ -29,7 +29,7 @@ async function load(t: TestContext, text: string): Promise<Loaded> {
 
 const CREDENTIALS = 'auth-url: http://127.0.0.1:1, username: u, password: p, project-name: p';
 
-/** Filters of an AMI, by their keys. */
+/** Returns the filters of an AMI, by key. */
 const AMAZON = new Map([
   ['name', ['debian-*']],
   ['property:team', ['ci']],

@@ -6,7 +6,7 @@ import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 
-/** Diagnostics of a file that is not refused: severity, line and reason. */
+/** Returns the diagnostics of an accepted file: severity, line and reason. */
 async function reportsOf(t: TestContext, text: string): Promise<string[]> {
   const file = join(temporaryDirectory(t), 'nodepool.yaml');
   writeFileSync(file, `images-dir: /i\n${text}`);

@@ -8,7 +8,7 @@ import { formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 
 const ANOTHER_USER = { skip: process.geteuid?.() !== 0 && 'needs root' };
 
-/** A directory with the directory `there`, the program `run` and the file `text`. */
+/** Creates a directory with the directory `there`, the program `run` and the file `text`. */
 function site(t: TestContext): string {
   const directory = temporaryDirectory(t);
   mkdirSync(join(directory, 'there'));

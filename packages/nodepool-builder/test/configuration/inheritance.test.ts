@@ -8,7 +8,7 @@ import type { DiskImageConfiguration } from '../../src/configuration/configurati
 import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
 import { ConfigurationError, formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 
-/** Reads a file with these lines from its third one on. */
+/** Loads a file with these lines, starting at line 3. */
 async function load(t: TestContext, diskimages: string): Promise<LoadedConfiguration> {
   const file = join(temporaryDirectory(t), 'nodepool.yaml');
   writeFileSync(file, `images-dir: /i\ndiskimages:\n${diskimages}`);

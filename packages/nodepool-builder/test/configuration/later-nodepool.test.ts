@@ -6,7 +6,7 @@ import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { ConfigurationError, formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 
-/** The messages about a file, as lines; `refused` precedes the messages about a rejected file. */
+/** Returns the messages about a file as lines; `refused` precedes the messages about a rejected file. */
 async function messagesOf(t: TestContext, text: string): Promise<string[]> {
   const file = join(temporaryDirectory(t), 'nodepool.yaml');
   writeFileSync(file, text);
@@ -22,7 +22,7 @@ async function messagesOf(t: TestContext, text: string): Promise<string[]> {
   }
 }
 
-/** An example of the documentation of later releases. */
+/** An example in the documentation of later releases. */
 const LATER = `images-dir: /i
 zookeeper-servers:
   - host: localhost
@@ -167,7 +167,7 @@ describe('a key of a later nodepool', () => {
   });
 });
 
-/** A file with further keys in some places. */
+/** A file with additional keys in some sections. */
 function fileWith(keys: Readonly<Record<string, string>>): string {
   const more = (place: string): string => (keys[place] === undefined ? '' : `, ${keys[place]}`);
   return `images-dir: /i

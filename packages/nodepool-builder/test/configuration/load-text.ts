@@ -23,7 +23,7 @@ export async function load(text: string): ReturnType<typeof loadConfiguration> {
   return await loadConfiguration(file, { place: { env: CLOUD, cwd: directory, home: directory } });
 }
 
-/** The environment's cloud: each provider without one of its own has it. */
+/** The environment's cloud, which each provider without its own cloud uses. */
 export const CLOUD = {
   OS_AUTH_URL: 'https://keystone.example.org/v3',
   OS_USERNAME: 'nodepool',
@@ -31,7 +31,7 @@ export const CLOUD = {
   OS_PROJECT_NAME: 'ci',
 };
 
-/** Each diagnostic of a file that is refused, without the path of the file. */
+/** Returns each diagnostic of a rejected file, without the path of the file. */
 export async function diagnosticsOf(text: string): Promise<string[]> {
   const error = await load(text).then(
     () => assert.fail('the configuration was accepted'),

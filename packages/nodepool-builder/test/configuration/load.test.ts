@@ -186,7 +186,7 @@ providers:
   });
 });
 
-/** Loads a configuration with these variables of the environment. */
+/** Loads a configuration with these environment variables. */
 async function loadWith(env: Readonly<Record<string, string>>, text: string, secrets = '') {
   await writeFile(file, text);
   const secure = join(directory, 'secure.yaml');

@@ -29,7 +29,7 @@ async function load(text: string, modules = Modules.builtIn): ReturnType<typeof 
   });
 }
 
-/** Errors if there are any, else warnings, without the path of the file. */
+/** Returns the errors, or the warnings if there are no errors, without the path of the file. */
 async function diagnosticsOf(text: string): Promise<string[]> {
   const diagnostics = await load(text).then(
     ({ warnings }) => warnings,
@@ -50,7 +50,7 @@ function settingsOfImage(diskimage: DiskImageConfiguration | undefined): OnInsta
   return diskimage.settings as OnInstance;
 }
 
-/** The settings of one image, made by the keys of its block. */
+/** Returns the settings of one image with these keys in its block. */
 async function settingsOf(block: string, rest = ''): Promise<OnInstance> {
   const { diskimages } = await configurationOf(`${rest}
 diskimages: [{name: "a'b", builder: on-instance, on-instance: {${block}}}]
@@ -66,7 +66,7 @@ const CLOUD = 'providers: [{name: cloud, images: [{name: node, diskimage: "a\'b"
 
 const CLOUD_IMAGES = 'cloud-images: [{name: debian, image-filters: [{name: name, values: [debian-*]}]}]';
 
-/** A disk image with this base image. */
+/** Returns a disk image with this base image. */
 function basedOn(baseImage: string, provider = 'cloud'): string {
   const block = `provider: ${provider}, base-image: ${baseImage}, steps: [x]`;
   return `${CLOUD}\n${CLOUD_IMAGES}\ndiskimages: [{name: "a'b", builder: on-instance, on-instance: {${block}}}]\n`;

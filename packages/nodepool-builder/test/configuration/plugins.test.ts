@@ -24,7 +24,7 @@ export const module = {
 `;
 }
 
-/** Files of a site; a directory for each test, as Node imports each file once. */
+/** Writes the files of a site. Each test needs a directory, because Node imports each file once. */
 async function site(t: TestContext, files: Readonly<Record<string, string>>): Promise<string> {
   const directory = temporaryDirectory(t);
   for (const [name, content] of Object.entries(files)) {
@@ -46,7 +46,7 @@ function configuration(plugins: readonly string[], text = ''): string {
   return `images-dir: images\nplugins:\n${plugins.map((name) => `  - '${name}'\n`).join('')}${text}`;
 }
 
-/** The error of a configuration with one plugin, without the directory. */
+/** Returns the error of a configuration with one plugin, without the directory. */
 async function errorOf(
   t: TestContext,
   plugin: string,

@@ -11,7 +11,7 @@ import { Modules } from '../../src/configuration/modules.ts';
 import { providerSchema } from '../../src/configuration/provider-schema.ts';
 import { ConfigurationError, formatDiagnostic, type LocatedDiagnostic } from '../../src/yaml/diagnostic.ts';
 
-/** A module that takes images. */
+/** Creates a module with images. */
 function moduleOf(
   type: string,
   properties: Readonly<Record<string, SettingsSchema>>,
@@ -29,7 +29,7 @@ function byType(modules: readonly ProviderModule[]): Parameters<typeof providerS
   return { builders: new Map(), providers: new Map(modules.map((module) => [module.type, module])) };
 }
 
-/** Diagnostics of an entry, whether it is refused or not. */
+/** Returns the diagnostics of an entry, whether it is rejected or not. */
 async function diagnosticsOf(t: TestContext, entry: string, ...modules: ProviderModule[]): Promise<string[]> {
   const directory = temporaryDirectory(t);
   const file = join(directory, 'nodepool.yaml');

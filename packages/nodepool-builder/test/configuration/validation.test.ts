@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { ConfigurationError, formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 
-/** Reads a file whose disk image has a `validate`, from its fifth line on. */
+/** Loads a file whose disk image has a `validate`, starting at line 5. */
 async function load(
   t: TestContext,
   validate: string,

@@ -22,7 +22,7 @@ async function load(text: string): ReturnType<typeof loadConfiguration> {
   return await loadConfiguration(file, { place: { env: {}, cwd: directory, home: directory } });
 }
 
-/** The keys that an entry needs. */
+/** Required keys of an entry. */
 const KEYS = [
   'api-url: "https://zuul.example.com/"',
   'project: a/b',
@@ -32,7 +32,7 @@ const KEYS = [
 ];
 const NEEDED = KEYS.join(', ');
 
-/** The settings of one image, with more than the keys that it needs. */
+/** Settings of one image, with more than the required keys. */
 async function zuulOf(more: string): Promise<ZuulSettings> {
   const { configuration, warnings } = await load(`zuul-images: {a: {${NEEDED}, ${more}}}\n`);
   assert.deepEqual(warnings, []);
@@ -41,7 +41,7 @@ async function zuulOf(more: string): Promise<ZuulSettings> {
   return diskimage.settings as ZuulSettings;
 }
 
-/** Errors if there are any, else warnings, without the path of the file. */
+/** Returns the errors, or the warnings if there are no errors, without the path of the file. */
 async function diagnosticsOf(text: string): Promise<string[]> {
   const diagnostics = await load(text).then(
     ({ warnings }) => warnings,
@@ -51,7 +51,7 @@ async function diagnosticsOf(text: string): Promise<string[]> {
   return diagnostics.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic));
 }
 
-/** Settings of an entry that has only the keys that it needs. */
+/** Settings of an entry with only the required keys. */
 const DEFAULTS = { 'poll-interval': 60, 'require-sha256': false, pause: false, 'build-timeout': 28_800 };
 
 const EMPTY = { envVars: {}, secrets: [], publicVariables: [], options: {} };

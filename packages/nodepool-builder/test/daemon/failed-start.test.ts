@@ -59,7 +59,7 @@ for (const failing of ['configure', 'dispose', 'dispose at once'] as const) {
       start: async () => ({
         configure: () => failAt('configure'),
         [Symbol.asyncDispose]: () => {
-          failAt('dispose at once'); // no promise
+          failAt('dispose at once'); // without a promise
           return Promise.resolve('dispose').then(failAt);
         },
       }),

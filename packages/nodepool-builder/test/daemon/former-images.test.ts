@@ -6,17 +6,17 @@ import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { FormerImages } from '../../src/daemon/former-images.ts';
 
-/** Lines of `status`: function, jobs, jobs that run, connections that offer it. */
+/** Lines of `status`: function, jobs, running jobs, connections that offer it. */
 type Status = readonly (readonly [name: string, total: number, running: number, offers: number])[];
 
 interface Site {
   readonly former: FormerImages;
-  /** Functions to offer after each scan. */
+  /** Returns the functions to offer after each scan. */
   readonly waiting: () => Promise<string[][]>;
   readonly logger: RecordingLogger;
 }
 
-/** Job servers that respond to successive scans with these lines. */
+/** Job servers that reply to successive scans with these lines. */
 async function site(t: TestContext, ...servers: readonly (readonly Status[])[]): Promise<Site> {
   const seen: string[][] = [];
   const lookedAll = Promise.withResolvers<void>();

@@ -9,7 +9,7 @@ import { logFunction } from '../../src/protocol/log-part.ts';
 /** First line of each log. The tests count the bytes after it. */
 const BEGIN = '# image-name: "docs"\n';
 
-/** A build-log-dir with one log; it is removed with the test. */
+/** Creates a build-log-dir with one log, which is removed after the test. */
 async function siteWithLog(t: TestContext, text: string) {
   const directory = await mkdtemp(join(tmpdir(), 'image-log-'));
   t.after(() => rm(directory, { recursive: true }));

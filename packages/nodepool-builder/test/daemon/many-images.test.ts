@@ -11,10 +11,10 @@ import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
 
-/** Images that appear and disappear. */
+/** Number of images that appear and disappear. */
 const SOME = 50;
 
-/** Images that stay. */
+/** Number of images that stay. */
 const OTHERS = 200;
 
 test('an image that comes or goes changes only its own functions, whatever the number of images', async (t) => {

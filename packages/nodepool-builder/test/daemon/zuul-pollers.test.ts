@@ -73,7 +73,7 @@ class Fixture {
     return pollers;
   }
 
-  /** Resolves when so many clients wait for a job: a client sends its name together with the job. */
+  /** Resolves when this number of clients wait for a job. A client sends its name together with the job. */
   async waiting(count: number): Promise<void> {
     const admin = new Admin(this.servers[0]);
     await waitUntil(`${count} to wait for a job`, async () => {
@@ -83,7 +83,7 @@ class Fixture {
     await admin.close();
   }
 
-  /** A builder whose jobs last until `end` is called. */
+  /** Starts a builder whose jobs last until `end` is called. */
   startBuilder(name: string): { readonly jobs: WorkerJob[]; readonly end: () => void } {
     const jobs: WorkerJob[] = [];
     const ended = Promise.withResolvers<string>();
@@ -97,7 +97,7 @@ class Fixture {
   }
 }
 
-/** Zuul jobs of the requested lists of builds, in order. */
+/** Returns the Zuul jobs of the requested build lists, in order. */
 function looks(zuul: ZuulDouble): readonly (string | null)[] {
   return zuul.listings.map(({ query }) => query.get('job_name'));
 }

@@ -35,7 +35,7 @@ describe('the log', () => {
       if (TZ === undefined) delete process.env.TZ;
       else process.env.TZ = TZ;
     });
-    process.env.TZ = 'Asia/Kolkata'; // not UTC; no hour comes twice, as at the end of summer time
+    process.env.TZ = 'Asia/Kolkata'; // not UTC, and without daylight saving time, which repeats an hour
     const { read, lines } = place(t);
     const { settings } = await read(`
 level: info
@@ -54,7 +54,7 @@ outputs: [{type: file, filename: builder.log}]
     await logging.close();
     const [starting = '', copying, empty, failed, trace] = lines('builder.log');
     assert.match(starting, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO nodepool\.builder: Starting$/);
-    const logged = new Date(starting.slice(0, 23).replace(',', '.')); // without a zone it is local time
+    const logged = new Date(starting.slice(0, 23).replace(',', '.')); // local time, because there is no zone
     assert.ok(Math.abs(logged.getTime() - now.getTime()) < 60_000, starting);
     assert.match(copying ?? '', / DEBUG nodepool\.image\.upload\.pool: Copying$/);
     assert.match(empty ?? '', / WARNING nodepool\.builder: $/);

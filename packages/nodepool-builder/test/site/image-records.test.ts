@@ -14,7 +14,7 @@ const PROVIDERS = [
   { name: 'cloud', entry: { pause: false, images: [{ name: 'docs', diskimage: 'docs', pause: false }] } },
 ];
 
-/** Sums up a site with one disk image and one provider. */
+/** Summarizes a site with one disk image and one provider. */
 function sumUpSite(builds: readonly Build[], functions: Parameters<typeof workOf>[1]) {
   const state: ManagerState = {
     builds: new Map(builds.map((one) => [one.id, one])),

@@ -35,7 +35,7 @@ function open(t: TestContext, used: readonly string[] = []): Providers {
 
 type Entries = Pick<Configuration, 'providers' | 'instanceProviders'>;
 
-/** The entries of `providers`, read from a file. */
+/** Reads the entries of `providers` from a file. */
 async function entries(t: TestContext, text: string, modules = Modules.builtIn): Promise<Entries> {
   const directory = temporaryDirectory(t);
   const file = join(directory, 'nodepool.yaml');
@@ -44,7 +44,7 @@ async function entries(t: TestContext, text: string, modules = Modules.builtIn):
   return (await loadConfiguration(file, { place, modules })).configuration;
 }
 
-/** Providers of type qemu, by their memory. */
+/** Returns providers of type qemu, by their memory. */
 async function qemu(t: TestContext, memory: Readonly<Record<string, number>>): Promise<Entries> {
   const written = Object.entries(memory).map(
     ([name, size]) => `{name: ${name}, type: qemu, memory: ${size}}`,

@@ -5,7 +5,7 @@ import { obsoleteIn, sumUp } from '../../src/site/shown-state.ts';
 
 const DISKIMAGES = [{ name: 'docs', digest: 'now' }];
 
-/** A build of docs, which is ready. */
+/** A ready build of docs. */
 function build(id: string, fields: Partial<Build> = {}): Build {
   const times = { requestedAt: 0, endedAt: 1 };
   return {
@@ -38,12 +38,12 @@ interface Row {
   readonly retrying: string | null;
 }
 
-/** A row of a list of builds. */
+/** Returns a row of a build list. */
 function row(imageId: string, state: Row['state'], error: string | null = null): Row {
   return { 'image-id': imageId, state, requested: null, error, waiting: null, retrying: null };
 }
 
-/** A row of a list of uploads. */
+/** Returns a row of an upload list. */
 function uploadRow(...args: Parameters<typeof row>): Row {
   return { ...row(...args), provider: 'east' };
 }

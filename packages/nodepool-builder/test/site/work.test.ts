@@ -10,13 +10,13 @@ function offer(name: string, total: number, running: number, availableWorkers = 
   return { name, total, running, availableWorkers };
 }
 
-/** A job that runs at the builder west1. */
+/** A job that runs in the builder west1. */
 function runningBuild(imageId: string, diskimages: readonly string[] = ['docs']): LocatedJob {
   const job = { kind: 'build', 'image-id': imageId, handle: 'H:1', started: '', percent: 35 } as const;
   return { ...job, host: 'west1', diskimages: [...diskimages] };
 }
 
-/** What job servers and builders say. */
+/** Reports of job servers and builders. */
 function work(functions: readonly FunctionStatus[] | undefined, ...jobs: readonly LocatedJob[]): Work {
   return workOf(new Map(jobs.map((job) => [job['image-id'], job])), functions);
 }

@@ -40,7 +40,7 @@ describe('the table of exit codes', () => {
 
 describe('the reason of an error', () => {
   const cases: readonly (readonly [error: unknown, reason: string])[] = [
-    [new CloudError('connection-failed', 'the cloud does not answer'), 'unreachable'],
+    [new CloudError('connection-failed', 'the cloud does not respond'), 'unreachable'],
     [new CloudError('forbidden', 'the cloud refused'), 'refused'],
     [new ImageError('image-not-found', 'no such image'), 'not-found'],
     [new ImageError('build-aborted', 'the build was stopped'), 'cancelled'],

@@ -8,7 +8,7 @@ import { Access, SESSION_COOKIE } from '../../src/web/access.ts';
 
 const TOKEN = 'a-token-of-32-characters-or-more';
 
-/** Writes a token; it is removed with the test. */
+/** Writes a token, which is removed after the test. */
 async function tokenFile(t: TestContext, token: string, mode = 0o600): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'access-'));
   t.after(() => rm(directory, { recursive: true }));

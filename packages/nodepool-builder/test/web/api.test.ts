@@ -27,7 +27,7 @@ async function untilUploaded(site: WebSite): Promise<readonly BuildOrUpload[]> {
   });
 }
 
-/** A key in a JSON pointer of a URL. */
+/** Encodes a key for a JSON pointer in a URL. */
 function escaped(key: string): string {
   return encodeURIComponent(key.replaceAll('~', '~0').replaceAll('/', '~1'));
 }
@@ -46,7 +46,7 @@ function checker(document: Document) {
   };
 }
 
-/** Status code of a request with another Host header than fetch would send. */
+/** Returns the status of a request with a Host header that fetch would not send. */
 async function statusFor(
   url: string,
   headers: Readonly<Record<string, string>>,
@@ -174,7 +174,7 @@ describe('the API of --web', () => {
     const site = await startWebSite(t);
     await untilUploaded(site);
     const stop = new AbortController();
-    // fetch cancels the body of a response that nobody holds any longer.
+    // fetch cancels the body of a response that is no longer referenced.
     const response = await fetch(`${site.url}/api/v1/events`, { signal: stop.signal });
     assert.match(response.headers.get('content-type') ?? '', /^text\/event-stream/);
     await runInProcess('rebuild', 'docs', '-c', site.config);

@@ -15,7 +15,7 @@ import { CloudImageWatch } from '../../src/web/cloud-image-watch.ts';
 
 const FILTERS = [{ name: 'image-name', values: ['debian'] }];
 
-/** A directory of images, and a watch on it that looks again at once. */
+/** Creates an image directory, and a watch that checks it again at once. */
 class Site {
   readonly pool: string;
   readonly logger = new RecordingLogger();

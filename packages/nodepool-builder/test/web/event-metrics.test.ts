@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Build, Upload } from '@nodepool-builder/image-manager';
 import { EventMetrics } from '../../src/web/event-metrics.ts';
 
-/** The series, without the prefix. */
+/** Returns the series, without the prefix. */
 async function seriesOf(metrics: EventMetrics): Promise<readonly string[]> {
   const lines = (await metrics.registry.metrics()).split('\n');
   return lines.flatMap((line) => /^nodepool_builder_(.*)/.exec(line)?.[1] ?? []);

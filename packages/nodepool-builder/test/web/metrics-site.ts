@@ -28,7 +28,7 @@ export async function scrape({ url }: Pick<WebSite, 'url'>): Promise<string> {
   return await response.text();
 }
 
-/** Value of a series of this project; undefined if it does not exist. */
+/** Returns the value of one of our series; undefined if it does not exist. */
 export function sampleOf(text: string, series: string): number | undefined {
   const line = text.split('\n').find((one) => one.startsWith(`nodepool_builder_${series} `));
   return line === undefined ? undefined : Number(line.split(' ').at(-1));
@@ -42,7 +42,7 @@ export async function until(site: Pick<WebSite, 'url'>, series: string, least: n
   });
 }
 
-/** Waits until both uploads are counted, and the failing build was retried. */
+/** Waits until both uploads are counted, and the failed build was retried. */
 export async function untilCounted(site: WebSite): Promise<string> {
   for (const name of ['east', 'west']) {
     const labels = `diskimage="docs",provider="${name}"`;

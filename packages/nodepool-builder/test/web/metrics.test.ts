@@ -143,7 +143,7 @@ test('the manager of a fleet counts results, and the builder counts its jobs', a
     /^nodepool_builder_(?:\w+_jobs_total|\w+_duration_seconds_\w+|image_size_bytes)\{/m,
   );
   const here = await scrape(ofBuilder);
-  assert.doesNotMatch(here, /^nodepool_builder_image_missing\{/m); // it does not know the records of the manager
+  assert.doesNotMatch(here, /^nodepool_builder_image_missing\{/m); // the builder does not know the manager's records
   assert.equal(sampleOf(here, 'build_duration_seconds_count{diskimage="docs"}'), 1);
   assert.doesNotMatch(here, /^nodepool_builder_(?:manager_leader|\w+_results_total)\b.* \d/m);
   for (const text of [counted, here]) assert.equal(sampleOf(text, 'builders'), 1);

@@ -4,7 +4,7 @@ import { originOfBuild } from '../../src/attestation/origin/origin.ts';
 import { buildOrigin, uploadOrigin } from '../../src/web/origin-parts.ts';
 import { AttestedSite, debianPackage } from '../attestation/origin/attested-site.ts';
 
-/** The text of a page's part, without tags. */
+/** Returns the text of a page's part, without tags. */
 function textOf(part: { readonly text: string }): string {
   return part.text.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ');
 }

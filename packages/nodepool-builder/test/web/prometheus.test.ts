@@ -31,7 +31,7 @@ test('promtool accepts the configuration, alert rules and tests in examples/moni
   );
 });
 
-/** Starts Prometheus with the example's configuration; it scrapes a site each second. */
+/** Starts Prometheus with the example's configuration, which scrapes a site each second. */
 async function startPrometheus(t: TestContext, site: WebSite): Promise<string> {
   const directory = temporaryDirectory(t);
   const example = await readFile(join(EXAMPLE, 'prometheus.yml'), 'utf8');
@@ -77,7 +77,7 @@ interface Dashboard {
   };
 }
 
-/** Queries without a result in the site of the test: nothing has failed that way, and a directory has no requests. */
+/** Queries without a result in the test's site: nothing has failed that way, and a directory has no requests. */
 const WITHOUT_RESULT = /step_retries|orphan|provider_request/;
 
 test('promtool accepts real metrics, and Prometheus evaluates each dashboard query and rule in examples/monitoring on them', async (t) => {

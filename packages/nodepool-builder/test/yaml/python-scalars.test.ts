@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { describe, it } from 'node:test';
 import { parseYaml } from '../../src/yaml/yaml-document.ts';
 
-/** Prints a document as Debian's PyYAML reads it, with each key and scalar as `str()` writes it, and null as it is. */
+/** Script that prints a document as Debian's PyYAML reads it. Keys and scalars are printed by `str()`, except null. */
 const PYTHON = `
 import json, sys, yaml
 def text(node):
@@ -31,7 +31,7 @@ const TEXTS = {
   },
 } as const;
 
-/** Scalars without spaces, by their kinds. */
+/** Scalars without spaces, by kind. */
 const PLAIN = `15.0 15.10 22.04 1.0e+1 1.e+3 1e3 1e400 1.0e+400 .5 -.5 +1.5 -0.0 0.0 1. 0.1_0
   1_000 1_000.5 1_0:30 _1 1__0 .inf -.inf +.INF .nan .NaN nan inf 1:30 1:30.5 01:30 190:20:30 190:20:30.15 1:60 -1:30
   010 0o10 08 00 0_7 0x1F -0x1f 0xG 0b101 0b_1 0b2 +1 -1 0 1,000 1.0.0
@@ -108,7 +108,7 @@ describe('YAML of nodepool', () => {
   }
 });
 
-/** The value with its keys in alphabetical order. */
+/** Returns the value with its keys in alphabetical order. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== 'object' || value === null) return value;

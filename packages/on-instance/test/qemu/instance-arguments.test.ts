@@ -6,7 +6,7 @@ const SETTINGS = { memory: 1024, cpus: 2 };
 
 const REQUEST = { buildId: 'debian-1', port: 22 };
 
-/** The values of an option, in their order. */
+/** Returns the values of an option, in order. */
 function valuesOf(option: string, args: readonly string[]): string[] {
   return args.filter((_, index) => args[index - 1] === option);
 }

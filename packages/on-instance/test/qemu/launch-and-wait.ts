@@ -1,6 +1,6 @@
 import { QemuInstanceProvider } from '../../src/qemu/qemu-instance-provider.ts';
 
-/** Launches an instance of the image in the second argument, says so, and waits until it is killed. */
+/** Launches an instance of the image in the second argument, prints a line, and waits until it is killed. */
 const [directory = '', image = ''] = process.argv.slice(2);
 const provider = new QemuInstanceProvider({
   name: 'local',

@@ -32,7 +32,7 @@ instanceProviderContract('QemuInstanceProvider', async (t) => {
       'direct-boot': directBoot,
       memory,
       cpus: 1,
-      accelerator: 'tcg', // a test must not depend on what the host lets it have
+      accelerator: 'tcg', // a test must not depend on the host's virtualisation
     });
   undoAfter(t, async () => {
     for (const instance of await open().list()) await instance.destroy();

@@ -19,12 +19,12 @@ import {
 
 const REQUEST = { buildId: 'debian-1', publicKey: 'ssh-ed25519 AAAA', port: 22 };
 
-/** A directory whose path is longer than the address of a socket, and holds what separates QEMU's options. */
+/** A directory whose path exceeds a socket's address, and contains the separators of QEMU's options. */
 const DIRECTORY = join('a, b', 'c'.repeat(100), 'instances');
 
 const never: Probe = () => Promise.reject(new Error('not yet'));
 
-/** A place for instances, and a base image. */
+/** Creates a directory for instances, and a base image. */
 interface Site {
   readonly directory: string;
   readonly image: string;
@@ -74,18 +74,18 @@ function setPath(t: TestContext, path: string): void {
   process.env.PATH = path;
 }
 
-/** A QEMU that takes KVM, and is aborted when it makes the first processor, as on hosts that are virtual themselves. */
+/** Installs a QEMU that accepts KVM, and aborts when it creates the first processor, as on some virtual hosts. */
 const FAILING_KVM = `#!/bin/sh
 case "$*" in *kvm*) echo "failed to set MSR 0x10a"; kill -ABRT $$ ;; esac
 exec`;
 
-/** A QEMU that never listens. */
+/** Installs a QEMU that never listens. */
 const NEVER_LISTENING = `#!/bin/sh
 echo started
 exec sleep 600
 `;
 
-/** A QEMU whose machine never starts under KVM. */
+/** Installs a QEMU whose machine never starts under KVM. */
 function hangingKvm(qemu: string): string {
   return `#!/bin/sh
 hang=
@@ -156,7 +156,7 @@ describe('an instance of a local QEMU', () => {
     await captured.save('raw', path);
     const [before, after] = [await readFile(image), await readFile(path)];
     assert.ok(before.equals(bootableDisk('mini: ready\n', 'power-off')));
-    // It has written its first sector to its second.
+    // It has copied its first sector to its second.
     assert.deepEqual(after.subarray(512, 1024), before.subarray(0, 512));
     assert.deepEqual(after.subarray(0, 512), before.subarray(0, 512));
     assert.match(await instance.consoleLog(), /mini: ready/);
@@ -201,7 +201,7 @@ describe('an instance of a local QEMU', () => {
     const { pid = assert.fail() } = child;
     undoAfter(t, () => child.kill('SIGKILL'));
     const [id] = (await once(child.stdout, 'data')) as [Buffer];
-    process.kill(-pid, 'SIGKILL'); // its whole group, as Ctrl-C does
+    process.kill(-pid, 'SIGKILL'); // the whole group, as Ctrl-C does
     await once(child, 'exit');
     await mkdir(join(directory, '.half-made'));
     const [instance = assert.fail()] = await open().list();

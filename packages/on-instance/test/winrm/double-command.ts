@@ -4,22 +4,22 @@ import { setTimeout as delay } from 'node:timers/promises';
 /** Output of a command, or its end. */
 export interface DoubleOutput {
   readonly pieces: readonly { readonly stream: 'stdout' | 'stderr'; readonly bytes: Buffer }[];
-  /** Undefined while it runs. */
+  /** Exit code; undefined while it runs. */
   readonly exitCode: number | undefined;
 }
 
 /** Input and output of a program. */
 export interface ProgramSite {
   readonly commandLine: string;
-  /** All of its input; resolves when that has ended. */
+  /** All its input. Resolves at the end of the input. */
   readonly input: Promise<Buffer>;
   /** Aborts when the client ends the command. */
   readonly signal: AbortSignal;
-  /** Resolves once the piece was asked for. */
+  /** Resolves once the client has requested the output. */
   readonly write: (stream: 'stdout' | 'stderr', bytes: Buffer | string) => Promise<void>;
 }
 
-/** Carries out a command. Resolves with the exit code. */
+/** Runs a command. Resolves with the exit code. */
 export type Program = (site: ProgramSite) => Promise<number>;
 
 /** A command that runs in a shell of the double. */
@@ -50,7 +50,7 @@ export class DoubleCommand {
     program(site).then(exit, () => exit(1));
   }
 
-  /** False if it takes no input any more. */
+  /** Whether it still accepts input. */
   take(bytes: Buffer, isLast: boolean): boolean {
     if (this.#exitCode !== undefined) return false;
     this.#input.push(bytes);
@@ -58,7 +58,7 @@ export class DoubleCommand {
     return true;
   }
 
-  /** One piece at a time, then the end; undefined if nothing comes within so many milliseconds. */
+  /** Returns one piece at a time, then the end; undefined if no output arrives within so many milliseconds. */
   async nextOutput(timeout: number): Promise<DoubleOutput | undefined> {
     if (this.#pieces.length === 0 && this.#exitCode === undefined) {
       const patience = new AbortController();

@@ -8,7 +8,7 @@ const MANAGEMENT = 'http://schemas.dmtf.org/wbem/wsman/1/wsman.xsd';
 const SHELL = 'http://schemas.microsoft.com/wbem/wsman/1/windows/shell';
 const TRANSFER = 'http://schemas.xmlsoap.org/ws/2004/09/transfer';
 
-/** The ends of the actions that a shell has. */
+/** Last parts of the actions that a shell supports. */
 const ACTION = new RegExp(`^(?:${TRANSFER}/(Create|Delete)|${SHELL}/(Command|Receive|Send|Signal))$`);
 
 /** A request. */
@@ -18,7 +18,7 @@ export interface WinrmRequest {
   readonly shellId: string | undefined;
   readonly commandId: string | undefined;
   readonly options: Readonly<Record<string, string>>;
-  /** Milliseconds. */
+  /** Timeout in milliseconds. */
   readonly timeout: number;
   readonly commandLine: string;
   readonly input: Buffer;
@@ -31,7 +31,7 @@ export interface WinrmResponse {
   readonly document: string;
 }
 
-/** Reads a request as strictly as the service does: what is missing or wrong is a fault. */
+/** Parses a request as strictly as the service does. Missing or wrong parts lead to a fault. */
 export function readRequest(body: string): WinrmRequest | WinrmResponse {
   if (Buffer.byteLength(body) > 153_600) return fault('w:EncodingLimit', '2150858878');
   const document = new DOMParser({ onError: onErrorStopParsing }).parseFromString(body, 'text/xml');
@@ -91,7 +91,7 @@ export const bodies = {
   },
 };
 
-/** A refusal. */
+/** A fault response. */
 export function fault(subcode: string, code: string): WinrmResponse {
   const body = `<e:Fault xmlns:f="http://schemas.microsoft.com/wbem/wsman/1/wsmanfault"><e:Code><e:Value>e:Receiver</e:Value><e:Subcode><e:Value>${subcode}</e:Value></e:Subcode></e:Code><e:Reason><e:Text xml:lang="en-US">The double refuses. </e:Text></e:Reason><e:Detail><f:WSManFault Code="${code}" Machine="DOUBLE"><f:Message>The double refuses. </f:Message></f:WSManFault></e:Detail></e:Fault>`;
   return { status: 500, document: wrapped('', body) };

@@ -6,7 +6,7 @@ import type { ProgramSite } from './double-command.ts';
 import { announcement, CERTIFICATE, Windows } from './windows.ts';
 import { WinrmDouble } from './winrm-double.ts';
 
-/** Carries out a script of the builder on a machine. Resolves with the exit code. */
+/** Runs a script of the builder on a machine. Resolves with the exit code. */
 export type RunScript = (
   name: string,
   script: string,
@@ -14,13 +14,13 @@ export type RunScript = (
   instance: WindowsInstance,
 ) => Promise<number>;
 
-/** A machine with WinRM and nothing else, without a PowerShell: what scripts do is the test's to say. */
+/** A machine with only WinRM, without PowerShell. The test defines what scripts do. */
 export class WindowsInstance implements Instance, InstanceProvider {
   readonly name = 'windows';
   readonly id = 'machine-1';
   readonly launchedAt = new Date();
   buildId = '';
-  /** The certificate whose fingerprint is on the console. */
+  /** Certificate whose fingerprint is printed on the console. */
   announced = CERTIFICATE;
   readonly #runScript: RunScript;
   readonly #stopped = Promise.withResolvers<void>();
@@ -46,7 +46,7 @@ export class WindowsInstance implements Instance, InstanceProvider {
     return this;
   }
 
-  /** Powers off, in the middle of whatever it does. */
+  /** Powers off immediately, in the middle of any work. */
   async powerOff(): Promise<void> {
     this.#isOn = false;
     await this.#double?.[Symbol.asyncDispose]();
@@ -71,7 +71,7 @@ export class WindowsInstance implements Instance, InstanceProvider {
     return address;
   };
 
-  /** The machine has an SSH server, too; WinRM ignores its keys. */
+  /** The machine also has an SSH server; WinRM ignores its keys. */
   async consoleLog(): Promise<string> {
     const ofSsh = `-----BEGIN SSH HOST KEY KEYS-----\nssh-ed25519 AAAA\n-----END SSH HOST KEY KEYS-----\n`;
     return ofSsh + announcement(this.announced);

@@ -11,12 +11,12 @@ import { WinrmDouble } from './winrm-double.ts';
 
 export const CERTIFICATE: { readonly cert: string; readonly key: string } = await selfSigned();
 
-/** As `openssl x509 -fingerprint -sha256` prints it. */
+/** Fingerprint as `openssl x509 -fingerprint -sha256` prints it. */
 export function fingerprint256({ cert }: { readonly cert: string }): string {
   return new X509Certificate(cert).fingerprint256;
 }
 
-/** Announcement of a certificate on a machine's console. */
+/** Returns the announcement of a certificate on a machine's console. */
 export function announcement(certificate: { readonly cert: string }): string {
   return [
     '-----BEGIN WINRM CERTIFICATE FINGERPRINT-----',
@@ -26,7 +26,7 @@ export function announcement(certificate: { readonly cert: string }): string {
   ].join('\r\n');
 }
 
-/** A machine that stores files and runs programs by the first word of their command line. */
+/** A machine that stores files, and runs programs by the first word of their command line. */
 export class Windows {
   readonly files = new Map<string, Buffer>();
   readonly #programs: Readonly<Record<string, Program>>;

@@ -33,7 +33,7 @@ it('pywinrm accepts a WinrmDouble as a Windows machine', async (t) => {
   undoAfter(t, () => double[Symbol.asyncDispose]());
   double.timeouts = 1;
   const url = `https://127.0.0.1:${double.port}/wsman`;
-  // an environment of its own: a proxy or a bundle of authorities would be taken from it
+  // A new environment, from which no proxy or certificate bundle can be taken.
   const env = { LANG: 'C.UTF-8' };
   const { stdout } = await promisify(execFile)('/usr/bin/python3', ['-c', PYWINRM, url], { env });
   deepEqual(JSON.parse(stdout), ['Grüße: greet <you>', 'bad', 3]);

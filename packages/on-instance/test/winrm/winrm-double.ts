@@ -8,29 +8,29 @@ import { bodies, fault, readRequest, type WinrmRequest, type WinrmResponse } fro
 
 /** Settings of a {@link WinrmDouble}. */
 export interface WinrmDoubleOptions {
-  /** PEM. */
+  /** Certificate and key as PEM. */
   readonly cert: string;
   readonly key: string;
-  /** Carries out the commands. */
+  /** Runs the commands. */
   readonly program: Program;
   readonly username?: string;
   readonly password?: string;
 }
 
 /**
- * A stand-in for the WinRM service of a Windows machine: HTTPS, Basic authentication, and shells of `cmd.exe`, as
- * [MS-WSMV] has them. What commands do is the test's to say.
+ * A double of a Windows machine's WinRM service: HTTPS, Basic authentication, and shells of `cmd.exe`, as
+ * [MS-WSMV] describes them. The test defines what commands do.
  */
 export class WinrmDouble implements AsyncDisposable {
-  /** How many requests came, who ever sent them. */
+  /** Number of requests from all clients. */
   requests = 0;
-  /** Requests, in order: the last part of each action. */
+  /** Requests in order, as the last part of each action. */
   readonly asked: string[] = [];
-  /** The lines of all commands. */
+  /** Lines of all commands. */
   readonly commandLines: string[] = [];
-  /** Authentication schemes that a refusal offers. */
+  /** Authentication schemes that a 401 offers. */
   schemes: readonly string[] = ['Negotiate', 'Basic realm="WSMAN"'];
-  /** How many of the next questions for output find none in time. */
+  /** Number of the next output requests that time out. */
   timeouts = 0;
   readonly #authorization: string;
   readonly #program: Program;
@@ -55,17 +55,17 @@ export class WinrmDouble implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** The shells that were not deleted. */
+  /** Shells that were not deleted. */
   get openShells(): number {
     return this.#shells.size;
   }
 
-  /** Knows no shell any more, as after a restart. */
+  /** Forgets all shells, as after a restart. */
   restart(): void {
     this.#shells.clear();
   }
 
-  /** Goes as a machine goes that is powered off: in the middle of whatever it does. */
+  /** Disappears like a machine that is powered off in the middle of its work. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');

@@ -117,7 +117,7 @@ export class AttestedSite {
     return upload;
   }
 
-  /** Everything that origins are read from, with the site's own key unless another one is given. */
+  /** Sources of origins, with the site's own key unless another one is given. */
   async source(publicKey: string = this.publicKey): Promise<OriginSource> {
     return {
       state: { builds: new Map(this.builds), uploads: new Map(this.uploads), pauses: new Map() },
@@ -148,7 +148,7 @@ export async function writeKeyPair(
   return { key, publicKey };
 }
 
-/** A package of Debian. */
+/** Returns a Debian package. */
 export function debianPackage(name: string, version: string): Package {
   return { name, version, architecture: 'amd64', type: 'deb', purl: `pkg:deb/debian/${name}@${version}` };
 }

@@ -35,7 +35,7 @@ import { readUploadRecords } from './upload-record.ts';
 
 const NO_HOST = { env: {}, cwd: '/', home: '/', warn: assert.fail };
 
-/** A provider that reports a digest, and keeps attestations next to its images. */
+/** A provider that reports a digest, and stores attestations next to its images. */
 class KeepingProvider extends FakeImageProvider {
   readonly requests: UploadRequest[] = [];
   readonly kept = new Map<string, AttestationDocument>();
@@ -60,7 +60,7 @@ interface Site {
   readonly settings: Omit<AttestationConfiguration, 'diskimages'>;
 }
 
-/** A site with image `1` in raw. */
+/** Creates a site with image `1` in raw. */
 async function setUp(t: TestContext, formats: readonly ('raw' | 'qcow2')[] = ['raw']): Promise<Site> {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, '1.raw'), 'an image');
@@ -106,7 +106,7 @@ async function setUp(t: TestContext, formats: readonly ('raw' | 'qcow2')[] = ['r
   return { directory, keys, provider, run, settings };
 }
 
-/** Files that a refused upload must not change. */
+/** Files that a rejected upload must not change. */
 function filesOf(directory: string): readonly string[] {
   return readdirSync(directory, { recursive: true, encoding: 'utf8' })
     .filter((name) => !/owner\.json|lock$|^logs/.test(name))
@@ -205,7 +205,7 @@ it('an attested image is uploaded where an attestation is required', async (t) =
   const required = { 'trusted-keys': [keys.publicKey], builders: ['https://ci.example.org/*'] };
   await run({ 'require-attestation': required });
   assert.equal(provider.requests.length, 1);
-  // The own key by default.
+  // The default is the site's own key.
   await run({ attestation: { key: keys.key, 'bill-of-materials': false }, 'require-attestation': {} });
   assert.equal(provider.requests.length, 2);
 });
@@ -224,7 +224,7 @@ it('a rejected image is neither uploaded nor touched, and the job says which rul
     });
     assert.deepEqual(filesOf(directory), before);
   };
-  await run({}); // makes the directories
+  await run({}); // creates the directories
   await refused(trusted, /trusted-keys: /);
   await attestImage(directory, '1', keys.key, { finished: new Date(Date.now() - 3_600_000) });
   await refused({ 'trusted-keys': [other.publicKey] }, /trusted-keys: /);

@@ -31,7 +31,7 @@ interface Setup {
 
 const NO_HOST = { env: {}, cwd: '/', home: '/', warn: assert.fail };
 
-/** Image 1 in format raw. */
+/** Returns image 1 in format raw. */
 async function setUp(t: TestContext): Promise<Setup> {
   const directory = temporaryDirectory(t);
   const path = join(directory, '1.raw');

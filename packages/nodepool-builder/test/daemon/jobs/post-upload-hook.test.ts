@@ -15,7 +15,7 @@ import { NodepoolBuilder } from '../../../src/daemon/nodepool-builder.ts';
 
 const PROVIDER = '{"provider": "pool", "image-name": "debian"}';
 
-/** A site with image 1, whose provider has a hook. */
+/** Creates a site with image 1, whose provider has a hook. */
 class Site {
   readonly #t: TestContext;
   readonly directory: string;
@@ -39,7 +39,7 @@ class Site {
     writeFileSync(this.path('hook'), `#!/bin/sh\ncd ${this.directory}\n${script}\n`, { mode: 0o755 });
   }
 
-  /** Files in the provider. */
+  /** Lists the files in the provider. */
   get pool(): string[] {
     return readdirSync(this.path('pool')).filter((name) => name.endsWith('.raw'));
   }

@@ -4,7 +4,7 @@ import { ProgressMeter } from '../../../src/daemon/jobs/progress-meter.ts';
 
 const MIB = 2 ** 20;
 
-/** A meter with a clock that `at` sets, in seconds. */
+/** Creates a meter with a clock that `at` sets, in seconds. */
 function meterAt(expected?: number) {
   let time = 0;
   const meter = new ProgressMeter({ expected, now: () => time * 1000 });
@@ -60,7 +60,7 @@ describe('the progress of a transfer that starts again', () => {
   const size = 1000 * MIB;
   const error = new Error('connect ECONNREFUSED');
 
-  /** A meter whose transfer failed after 44 %, at a rate of 10 MiB/s. */
+  /** Creates a meter whose transfer failed after 44 %, at a rate of 10 MiB/s. */
   function failedAt44Percent() {
     const at = meterAt();
     for (let second = 0; second <= 44; second += 1) at(second).update({ done: second, total: 100, size });

@@ -13,7 +13,7 @@ import { CancelledError } from '../../../src/protocol/cancelled-error.ts';
 
 interface Listener {
   readonly statistics: Statistics;
-  /** The next packets, in any order. */
+  /** Returns the next packets, in any order. */
   readonly packets: (count: number) => Promise<string[]>;
 }
 
@@ -38,7 +38,7 @@ async function listener(t: TestContext): Promise<Listener> {
   };
 }
 
-/** Takes no notice. */
+/** Ignores all messages. */
 function onProgress(): void {}
 
 const UPLOAD = { diskimage: 'debian', provider: 'cloud', imageName: 'debian' };

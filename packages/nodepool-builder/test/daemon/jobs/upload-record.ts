@@ -1,7 +1,7 @@
 import { RecordDirectory } from '@nodepool-builder/image-builder/internal';
 import { recordName, UPLOAD_RECORD, type UploadRecord } from '../../../src/daemon/jobs/upload-record.ts';
 
-/** Makes the record of an upload. */
+/** Creates the record of an upload. */
 export function uploadRecord(fields: Partial<UploadRecord> = {}): UploadRecord {
   return {
     version: 1,
@@ -20,7 +20,7 @@ export async function writeUploadRecord(directory: string, record: UploadRecord)
   await new RecordDirectory(directory, UPLOAD_RECORD).write(recordName(record), record);
 }
 
-/** The records on disk. */
+/** Returns the records on disk. */
 export async function readUploadRecords(directory: string): Promise<(UploadRecord | undefined)[]> {
   const records = new RecordDirectory(directory, UPLOAD_RECORD);
   return await Promise.all((await records.names()).map((name) => records.read(name)));

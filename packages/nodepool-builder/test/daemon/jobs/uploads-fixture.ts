@@ -51,11 +51,11 @@ export interface UploadsSite {
   readonly provider: DiscardingProvider;
   readonly providers: Map<string, ImageProvider>;
   readonly logger: RecordingLogger;
-  /** The end of each discard: true if it succeeded. */
+  /** Outcomes of the discards: true for success. */
   readonly discards: readonly boolean[];
   /** Path at which a directory makes all writes of a record fail. */
   readonly obstacle: (record: UploadRecord) => string;
-  /** The records on disk. */
+  /** Returns the records on disk. */
   readonly records: () => Promise<(UploadRecord | undefined)[]>;
   /** Waits for all pending changes of records. */
   readonly settle: () => Promise<void>;
@@ -63,7 +63,7 @@ export interface UploadsSite {
   readonly pass: (milliseconds: number) => Promise<void>;
 }
 
-/** Uploads, those on record being left by an earlier process. */
+/** Opens uploads. An earlier process left those on record. */
 export async function startUploads(
   t: TestContext,
   ...onRecord: readonly UploadRecord[]
@@ -91,7 +91,7 @@ export async function startUploads(
     records: () => readUploadRecords(directory),
     settle: async () => {
       await new Promise((resolve) => setImmediate(resolve));
-      // Its changes come after all others, and it leaves no record.
+      // Its changes follow all others, and it leaves no record.
       const unrelated = uploadRecord({ provider: 'unrelated' });
       await uploads.run(new FakeJob(), unrelated, () => Promise.reject(quotaExceeded())).catch(() => {});
     },

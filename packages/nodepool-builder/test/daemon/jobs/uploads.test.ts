@@ -135,7 +135,7 @@ describe('an upload with a job', () => {
       });
     const second = Promise.withResolvers<UploadResult>();
     const first = uploads.run(new FakeJob(), uploadRecord(), () => {
-      process.nextTick(() => second.resolve(again())); // by then the removal has begun
+      process.nextTick(() => second.resolve(again())); // the removal has begun by then
       return Promise.reject(quotaExceeded());
     });
     await assert.rejects(first, /quota/);

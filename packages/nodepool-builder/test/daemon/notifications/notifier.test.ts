@@ -29,7 +29,7 @@ interface Request {
   readonly body: string;
 }
 
-/** A server that responds with these statuses in turn, and then always with the last one. */
+/** Starts a server that responds with these statuses in turn, and then repeats the last one. */
 async function startReceiver(
   t: TestContext,
   responders: readonly ((response: ServerResponse) => void)[],
@@ -69,7 +69,7 @@ function startNotifier(t: TestContext, ...entries: readonly NotificationSettings
   return startLimitedNotifier(t, {}, ...entries);
 }
 
-/** @param limits pause between deliveries and time limit of each, in seconds */
+/** @param limits pause between deliveries and timeout of each, in seconds */
 function startLimitedNotifier(
   t: TestContext,
   { attempts = 100, pause = 0.01, timeout = 10 },

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import { evaluate } from '../../../src/logging/python/expression.ts';
 import { HandlerArgumentError } from '../../../src/logging/python/operations.ts';
 
-/** Prints the values of expressions as `fileConfig` of Python evaluates them, streams by their names. */
+/** Script that prints expressions as Python's `fileConfig` evaluates them, and streams by name. */
 const PYTHON = `
 import json, logging, logging.config, sys
 def plain(value):

@@ -6,7 +6,7 @@ import { routesOf } from '../../../src/logging/logging.ts';
 import { parsePythonSettings } from '../../../src/logging/python/python-settings.ts';
 import { ConfigurationError, formatDiagnostic } from '../../../src/yaml/diagnostic.ts';
 
-/** A typical configuration: a file for all records, one without debug records, and one for the output of builds. */
+/** Typical configuration: a file for all records, one without debug records, and one for the output of builds. */
 const SITE = `[loggers]
 keys=root,nodepool,gear,image
 
