@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes a file system image of a directory, as NAME.raw and NAME.qcow2.
+# Creates a file system image of a directory, as NAME.raw and NAME.qcow2.
 #
 # usage: directory-image.sh DIRECTORY NAME
 set -eu

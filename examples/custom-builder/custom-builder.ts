@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** A builder of your own: the file system image of a directory. Run it as you would run nodepool-builder. */
+/** A custom builder for file system images of a directory. Run this program in place of nodepool-builder. */
 import { BaseImageBuilder, type BuildContext } from '@nodepool-builder/image-builder';
 import { main } from 'nodepool-builder';
 

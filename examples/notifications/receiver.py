@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Receives notifications of nodepool-builder, and prints the text of each event.
+"""Receives notifications from nodepool-builder, and prints the text of each event.
 
     receiver.py PORT SECRET-FILE
 
-A request is accepted if its signature is right and its timestamp is at most five minutes old. An event that is
-delivered again, because the first answer was lost, is printed once.
+A request is accepted if its signature is valid and its timestamp is at most five minutes old. An event that is
+delivered again because the first response was lost is printed once.
 """
 import base64
 import hashlib

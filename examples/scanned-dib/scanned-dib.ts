@@ -1,4 +1,4 @@
-/** The builder `scanned-dib`: diskimage-builder, and then a scan that can keep an image from being published. */
+/** The builder `scanned-dib`: diskimage-builder, followed by a scan that can keep an image from being published. */
 import { type BuildContext, DIB_MODULE, DibBuilder } from '@nodepool-builder/image-builder';
 
 class ScannedDibBuilder extends DibBuilder {

@@ -47,7 +47,7 @@ test('each job on a kept node makes its own image and deletes the builds and ima
     // Zuul prints loop items in full.
     assert.match(
       output,
-      /Say what there is\] \*+\nok: \[node\] => \(item=qcow2\)\nok: \[node\] => \(item=raw\)\n/,
+      /Set the files\] \*+\nok: \[node\] => \(item=qcow2\)\nok: \[node\] => \(item=raw\)\n/,
     );
   }
   const last = await runJob();

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes a machine a node of a CI system, as the scripts of nodepool's users did: somebody who runs jobs, and what the
-# node is for. Runs as root.
+# Turns a machine into a CI node, as scripts of nodepool's users did: creates the user who runs jobs, and describes the
+# node's purpose. Runs as root.
 set -eu
 image=$1
 

@@ -4,7 +4,7 @@
 #
 #     setsid --wait sh until-disconnected.sh DIRECTORY COMMAND [ARGUMENT...]
 #
-# The session of its own outlives a signal to the process group of Ansible.
+# The new session outlives a signal to Ansible's process group.
 
 directory=$1
 shift
@@ -24,7 +24,7 @@ is_connected() {
 started=$(ancestors)
 "$@" &
 command=$!
-# One signal to all processes of the command, which deletes what it began; a second one would end it at once.
+# One signal to all processes of the command, which deletes its partial work. A second one would end it at once.
 trap 'trap "" HUP INT TERM; kill -s TERM -- "-$$"' HUP INT TERM
 {
   trap '' TERM
