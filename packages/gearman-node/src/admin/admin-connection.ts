@@ -50,7 +50,7 @@ export class AdminConnection {
     this.#timer = new ReplyTimer(timeout, () => {
       this.#reason ??= new ConnectionError(
         'server-silent',
-        `${peer} did not reply within ${timeout} ms; it may not know the command`,
+        `${peer} did not reply within ${timeout} ms; it hangs, or does not know the command`,
       );
       socket.destroy();
     });

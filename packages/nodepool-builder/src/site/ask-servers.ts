@@ -57,9 +57,14 @@ function failureOf(servers: readonly ServerAddress[], reasons: readonly unknown[
     return new CommandError(`${denials.join('; ')}; ${remedy}`, { exitReason: 'refused', cause });
   }
   const names = servers.map(formatAddress).join(', ');
+  const silent = servers.filter((_, index) => Object(reasons[index]).code === 'server-silent');
   const others = reasons.map(causeOf).filter(({ code }) => code !== undefined && code !== 'ECONNREFUSED');
-  const why = others.length > 0 ? `: ${others.map(({ message }) => message).join('; ')}` : '';
-  const remedy = 'start nodepool-builder or gearmand there';
+  const details = [
+    ...silent.map((server) => `${formatAddress(server)} accepts connections, but does not reply`),
+    ...others.map(({ message }) => message),
+  ];
+  const why = details.length > 0 ? `: ${details.join('; ')}` : '';
+  const remedy = silent.length > 0 ? 'restart it if it hangs' : 'start nodepool-builder or gearmand there';
   return new ConnectionError('connect-failed', `no job server responds at ${names}${why}; ${remedy}`, {
     cause,
   });
