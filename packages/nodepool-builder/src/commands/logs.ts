@@ -7,10 +7,13 @@ import { logFunction } from '../protocol/log-part.ts';
 import { askServers } from '../site/ask-servers.ts';
 import { builderLog, type LogName } from '../site/builder-log.ts';
 import { readBuilderStatuses } from '../site/builder-status.ts';
+import { buildRecord, uploadRecord } from '../site/format-records.ts';
 import { SHORTENED_NOTE } from '../site/log-source.ts';
+import { hasStore, withStore } from '../site/state-view.ts';
 import { CommandError } from '../terms/command-error.ts';
 import { printable } from '../terms/printable.ts';
 import type { ConfiguredCommand, ConfiguredSite } from './configured-command.ts';
+import { readState } from './manager-work.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 /** Options of `logs`. */
@@ -95,13 +98,11 @@ async function withRecords<T>(
   configuration: Configuration,
   read: (store: StateStore) => Promise<T>,
 ): Promise<T | undefined> {
-  const { hasStore, withStore } = await import('../site/state-view.ts');
   return hasStore(configuration) ? await withStore(configuration, read) : undefined;
 }
 
 /** Explains from the manager's records why no builder has a log of a build or an upload; undefined if they do not. */
 async function explain(configuration: Configuration, id: string): Promise<string | undefined> {
-  const { readState } = await import('./manager-work.ts');
   const records = await withRecords(configuration, (store) => readState(configuration, store));
   if (records === undefined) return undefined;
   const { builds, uploads, work } = records;
@@ -111,7 +112,6 @@ async function explain(configuration: Configuration, id: string): Promise<string
     [...builds.values()].findLast(
       ({ state, diskimage }) => /^(?:building|ready)$/.test(state) && diskimage === id,
     );
-  const { buildRecord, uploadRecord } = await import('../site/format-records.ts');
   const record = upload ? uploadRecord(upload, work) : build && buildRecord(build, work);
   const recordId = upload?.id ?? build?.id;
   if (record?.state === 'queued')

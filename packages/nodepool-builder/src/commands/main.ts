@@ -4,12 +4,14 @@ import { styleText } from 'node:util';
 import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
 import { Command, CommanderError } from 'commander';
 import type { Module, Modules } from '../configuration/modules.ts';
+import { CommandError } from '../terms/command-error.ts';
 import { EXIT_CODE_LINES, EXIT_CODES } from '../terms/exit-codes.ts';
 import { guardConsole } from '../terms/printable.ts';
 import { packageVersion } from '../terms/version.ts';
 import { COMMAND_GROUPS, nameOf } from './command-table.ts';
 import { completeLongOptions, passGeneralOptions, withCommand, withSafeHint } from './global-options.ts';
 import { exampleOf } from './options.ts';
+import { reportError } from './report-error.ts';
 import { addServeOptions } from './serve-options.ts';
 
 /** Settings of {@link main}. */
@@ -64,7 +66,6 @@ async function run(argv: readonly string[], options: MainOptions): Promise<numbe
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_CODES.usage.code;
     if (error === outputErrors[0]) return EXIT_CODES.failed.code;
-    const { reportError } = await import('./report-error.ts');
     return reportError(error);
   }
 }
@@ -84,11 +85,10 @@ function ensureHome(): void {
  * @throws CommandError if the working directory has been removed, because then no relative path can be resolved and no
  * program started
  */
-async function checkWorkingDirectory(): Promise<void> {
+function checkWorkingDirectory(): void {
   try {
     process.cwd();
   } catch (cause) {
-    const { CommandError } = await import('../terms/command-error.ts');
     throw new CommandError('the working directory has been removed; change to another one', { cause });
   }
 }
