@@ -56,7 +56,7 @@ async function bench(name: string, suite: Suite, parts: readonly string[], write
   if (write) replaceResults(await readFile(suite.page, 'utf8'), name, ''); // Fails early if the page does not contain the suite.
   const chosen = parts.length === 0 ? suite.benchmarks : parts.map((part) => benchmarkOf(suite, part));
   const measurements = await runParts(chosen, runOne, reportFailure, interrupted.signal);
-  // A chart shows the figures of all candidates; the table has the comparisons.
+  // A chart shows the figures of all candidates; the table contains the comparisons.
   const shown = measurements.filter(({ figure }) => suite.chart === undefined || figure === undefined);
   const results = `${await describeMachine()}:\n\n${resultTable(shown)}`;
   console.log(`\n${results}`);

@@ -1,6 +1,6 @@
 /**
- * Checks a change in less than a minute: `npm run check`. Types, lint, format and unit tests of the whole project, and
- * those of the other tests in `npm test` that belong to files that differ from HEAD, untracked ones included.
+ * Checks a change in less than a minute: `npm run check`. Runs types, lint, format and unit tests of the whole project,
+ * and the other tests in `npm test` that belong to files which differ from HEAD, including untracked ones.
  */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ async function check(name: string, command: string, args: readonly string[]): Pr
   );
   const seconds = ((performance.now() - start) / 1000).toFixed(1);
   console.log(`${failure === undefined ? '✓' : '✗'} ${name} (${seconds} s)`);
-  // Without the dots of the tests that passed.
+  // Without the dots of passed tests.
   if (failure !== undefined) console.log(failure.replaceAll(/^[.X]+\n/gm, '').replaceAll(/^/gm, '    '));
   return failure === undefined;
 }

@@ -1,10 +1,10 @@
 /**
- * Builds and runs the containers of examples/containers: `npm run containers`. They are built with buildah, on a base image
- * that is made with debootstrap, from packages that are published into a registry on loopback. Then a manager has a builder
- * build an image and upload it. The status is 0 if it was uploaded and all containers ended well.
+ * Builds and runs the containers in examples/containers: `npm run containers`. buildah builds them on a base image
+ * created with debootstrap, from packages that are published to a registry on loopback. Then a manager makes a builder
+ * build and upload an image. Exits with 0 if it was uploaded and all containers ended cleanly.
  *
- * An ordinary user, nobody, builds and runs them, where the kernel and the machine's settings permit that: otherwise root
- * does, and this says what stopped the user.
+ * An ordinary user, nobody, builds and runs them if the kernel and the machine's settings permit. Otherwise root does,
+ * and this prints what prevented the user.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,19 +19,19 @@ import { run } from './fresh-machine/run.ts';
 import { publishHead } from './rehearse-release/registry.ts';
 
 await using directory = await openMachineDirectory('containers');
-/** Home of the user who builds and runs the containers. This user sees it as /mnt. */
+/** Home of the user who builds and runs the containers, who sees it as /mnt. */
 const home = join(directory.path, 'home');
 const site = join(home, 'site');
 
-/** Milliseconds until the image is uploaded. */
+/** Timeout in milliseconds until the image is uploaded. */
 const TIMEOUT = 60_000;
 
 const STORAGE = ['--storage-driver=overlay', '--root=/mnt/storage', '--runroot=/mnt/run'];
-/** Needs no runtime for containers, and no systemd. */
+/** Options of buildah that require neither a container runtime nor systemd. */
 const ISOLATION = '--isolation=chroot';
 
 await mkdir(home);
-// Ids that nobody else has as a rule; they own files only below `home`.
+// Ids that usually nobody else has. They own files only below `home`.
 await writeFile(join(home, 'subordinate-ids'), 'nobody:1879048192:65536\n');
 await copyFile(join(CHECKOUT, 'examples/containers/Containerfile'), join(home, 'Containerfile'));
 await mkdir(join(home, 'run'));
@@ -48,10 +48,10 @@ const user = await permittedUser();
 await serve();
 console.log(`containers: as ${user}, the manager had the builder build an image and upload it`);
 
-/** The ordinary user if containers can be built as one, otherwise root. */
+/** Returns the ordinary user if that can build containers, otherwise root. */
 async function permittedUser(): Promise<'nobody' | 'root'> {
   try {
-    // Files of other users of a container need subordinate ids; without them buildah only warns.
+    // Files of a container's other users need subordinate ids. Without them, buildah only warns.
     await promisify(execFile)(...buildah('nobody', 'unshare', 'sh', '-c', 'chown 1:1 run && chown 0:0 run'));
     return 'nobody';
   } catch (error) {
@@ -61,18 +61,18 @@ async function permittedUser(): Promise<'nobody' | 'root'> {
   }
 }
 
-/** A command line that runs buildah as a user. */
+/** Returns a command line that runs buildah as a user. */
 function buildah(account: string, ...args: readonly string[]): [string, string[]] {
   const enter = join(import.meta.dirname, 'containers/enter.sh');
   return ['unshare', ['--mount', 'sh', enter, account, home, 'buildah', ...STORAGE, ...args]];
 }
 
-/** Makes an image like those of Node.js: a Debian with Node and npm, and with the registries of this machine. */
+/** Creates an image like those of Node.js: Debian with Node and npm, and with this machine's registries. */
 async function makeBase(url: string): Promise<void> {
   const root = join(directory.path, 'root');
   const settings = await copyBaseSystem(await installBaseSystem(), root);
   copyNode(root);
-  await cp(process.execPath, join(root, 'usr/local/bin/node')); // that of this machine may be too old
+  await cp(process.execPath, join(root, 'usr/local/bin/node')); // this machine's own Node may be too old
   await run('tar', ['-C', root, '-cf', join(home, 'root.tar'), '.']);
   const variables = Object.entries({ ...settings, npm_config_registry: url });
   const environment = variables.map(([name, value]) => `ENV ${name}=${JSON.stringify(value)}\n`).join('');
@@ -85,7 +85,7 @@ async function makeBase(url: string): Promise<void> {
 async function serve(): Promise<void> {
   const port = await freePort();
   for (const name of ['etc', 'images', 'pool', 'state']) await mkdir(join(site, name), { recursive: true });
-  // The manager's user writes here. Others do not reach it: the directory of all this is only for one user.
+  // The manager's user writes here. Others cannot reach it, because only one user can access its parent directory.
   await chmod(join(site, 'state'), 0o777);
   const configuration = {
     'images-dir': '/site/images',
@@ -130,7 +130,7 @@ interface Container {
   stop(): Promise<void>;
 }
 
-/** Starts the command of an image, or another one of nodepool-builder. */
+/** Starts the command of an image, or another nodepool-builder command. */
 async function start(image: string, command?: readonly string[]): Promise<Container> {
   const { stdout: id } = await promisify(execFile)(...buildah(user, 'from', `localhost/${image}`));
   const { stdout } = await promisify(execFile)(...buildah(user, 'inspect', id.trim()));
@@ -144,7 +144,7 @@ async function start(image: string, command?: readonly string[]): Promise<Contai
   const exit = once(child, 'exit');
   return {
     stop: async () => {
-      // buildah passes no signals on.
+      // buildah does not forward signals.
       for (const pid of await programsOf(child)) process.kill(pid, 'SIGTERM');
       const [code] = (await exit) as [number | null];
       if (code !== 0) throw new Error(`the container ${image} ended with ${code}`);
@@ -152,7 +152,7 @@ async function start(image: string, command?: readonly string[]): Promise<Contai
   };
 }
 
-/** Ids of the processes of a container: the descendants of buildah that run Node.js. */
+/** Returns the process ids of a container: the descendants of buildah that run Node.js. */
 async function programsOf({ pid }: ChildProcess): Promise<number[]> {
   const { stdout } = await promisify(execFile)('ps', ['-eo', 'pid=,ppid=,args=']);
   const rows = stdout

@@ -2,13 +2,13 @@
  * Runs commands on a machine that has never seen this project: `npm run fresh-machine -- [--user] [--suite NAME]
  * [COMMAND...]`.
  *
- * The machine is a minimal Debian in mount and PID namespaces of its own, with a clone of the committed HEAD. It has
- * Node, npm and the settings of the registries from this machine. Without a command it runs the commands of the README
- * one after the other. Afterwards it prints what each command left behind. The status is 0 if every command succeeded
- * and nothing was left behind.
+ * The machine is a minimal Debian in its own mount and PID namespaces, with a clone of the committed HEAD. It has
+ * Node, npm and the registry settings of this machine. Without a command, it runs the README's commands one by one.
+ * Afterwards it prints what each command left behind. Exits with 0 if every command succeeded and nothing was left
+ * behind.
  *
  * --user runs them as an ordinary user with sudo, who installs the Debian packages that set-up names.
- * --suite names the machine's Debian, such as trixie; by default it is the release of this machine.
+ * --suite names the machine's Debian, such as trixie. Default: this machine's release.
  */
 import { join } from 'node:path';
 import { installBaseSystem, openMachineDirectory } from './fresh-machine/base-system.ts';
@@ -26,7 +26,7 @@ let good = true;
 for (const command of commands) good = (await succeeds(command)) && good;
 process.exitCode = good ? 0 : 1;
 
-/** Runs a command; if it names Debian packages to install, installs them and runs it once more. */
+/** Runs a command. If it names Debian packages to install, installs them and runs it once more. */
 async function succeeds(command: readonly string[]): Promise<boolean> {
   let { status, standardError, leftBehind } = await runInside(machine, command);
   const installation = namedInstallation(standardError);

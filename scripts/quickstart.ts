@@ -149,7 +149,7 @@ async function seeDeleted(session: Session, admin: Admin, imageId: string): Prom
     (found) => found.length === 0,
   );
   await session.news();
-  if (left.length > 0) throw new Error(`this is still there: ${JSON.stringify(left)}`);
+  if (left.length > 0) throw new Error(`not everything was deleted: ${JSON.stringify(left)}`);
   session.success(`no file is left in ${session.shown(images)} and ${session.shown(served)}`);
   session.success('dib-image-list and image-list are empty, and no builder offers the image');
 }

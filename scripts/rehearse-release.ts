@@ -1,11 +1,11 @@
 /**
- * Rehearses a release: `npm run rehearse-release -- [--suite NAME] [--final]`. Publishes all packages of the committed HEAD with
- * lerna into a registry on loopback; then a minimal Debian, of its own namespaces, installs the command from it as the
- * README says, builds an image, uploads it, and removes everything again as docs/installing.md says. The status is 0 if
- * every command succeeded and nothing was left behind.
+ * Rehearses a release: `npm run rehearse-release -- [--suite NAME] [--final]`. Publishes all packages of the committed
+ * HEAD with lerna to a registry on loopback. Then a minimal Debian in its own namespaces installs the command according
+ * to the README, builds and uploads an image, and removes everything again according to docs/installing.md. Exits with
+ * 0 if every command succeeded and nothing was left behind.
  *
- * --suite names the Debian that installs it, such as trixie; by default it is the release of this machine. --final fails at
- * once if a package.json lacks an address that CONTRIBUTING.md says to fill in; without it, they are only listed.
+ * --suite names the Debian that installs it, such as trixie. Default: this machine's release. --final fails at once if
+ * a package.json lacks an address that CONTRIBUTING.md requires; without it, missing addresses are only listed.
  */
 import { chmod, cp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -55,12 +55,12 @@ async function rehearse(): Promise<boolean> {
   return good;
 }
 
-/** The commands of the README, a wait for the image, and the commands that remove everything. */
+/** Commands of the README, a wait for the image, and the commands that remove everything. */
 async function commands(): Promise<string> {
   const [install = ''] = codeBlocks(await readFile(join(CHECKOUT, 'README.md'), 'utf8'), 'sh');
   const page = await readFile(join(CHECKOUT, 'docs/installing.md'), 'utf8');
   const remove = codeBlocks(page.slice(page.indexOf('## Removing')), 'sh')[0] ?? '';
-  // doctor fails where only stand-ins make devices of partitions: no other problem is accepted.
+  // doctor fails if only stand-ins create partition devices. Other problems are not accepted.
   const doctor = (await hasDeviceMapper())
     ? '$&'
     : `$1| tee /root/doctor $2

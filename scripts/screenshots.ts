@@ -1,5 +1,5 @@
 /**
- * Writes the pictures of docs/status-page.md: `npm run screenshots`. Runs as a test, which stops everything that it
+ * Writes the pictures in docs/status-page.md: `npm run screenshots`. Runs as a test, which stops everything that it
  * started.
  */
 import { mkdir } from 'node:fs/promises';

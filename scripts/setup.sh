@@ -1,18 +1,18 @@
 #!/bin/sh
 # Sets up a fresh machine: npm packages, Debian packages, and dist/ of each package.
-# Prints nothing and takes well under a second when everything is there.
+# Prints nothing and takes well under a second if everything is installed.
 #
 # usage: sh scripts/setup.sh quickstart|example|containers|test|all
 set -eu
 cd "$(dirname "$0")/.."
 purpose=$1
-# Debian leaves these out of the PATH of anyone but root; debootstrap and gearmand lie there.
+# Debian omits these from the PATH of users other than root. They contain debootstrap and gearmand.
 PATH=$PATH:/usr/sbin:/sbin
 
-# Debian package, a command or a file (or a pattern of its path) that proves it is there, and what needs it
-# ("quickstart" is needed by all, "example" by the tests too, and "all" by `npm run test:all` and benchmarks alone).
+# Debian package, a command or a file (or a path pattern) that proves its installation, and its users
+# ("quickstart" is for all, "example" also for tests, and "all" only for `npm run test:all` and benchmarks).
 # Two packages have a gearmand: the C one of gearman-job-server, and the Perl one of gearman-server, whose
-# service stays off until /etc/default/gearman-server is edited.
+# service stays disabled until /etc/default/gearman-server is edited.
 # Keystone, Glance, Nova, Swift and MariaDB come as Debian's libraries and programs: keystone, glance-api, nova-api, swift-proxy
 # and mariadb-server would add nothing to them but services, users and a database.
 debian_packages() {
@@ -80,7 +80,7 @@ procps                    ps                                 containers
 TABLE
 }
 
-# Services that the package, or one that it depends on, would leave enabled.
+# Services that the package, or one of its dependencies, would leave enabled.
 services_of() {
   case $1 in
     gearman-job-server) echo gearman-job-server.service ;;
@@ -105,13 +105,13 @@ missing_debian_packages() {
   done
 }
 
-# A command that may say nothing for long gets a line every few seconds, so that nobody takes it for dead.
+# A command that may be silent for long gets a line every few seconds, so that it does not seem to hang.
 with_signs_of_life() {
   title=$1
   shift
   (
     seconds=0
-    # Short ones: the last one outlives the loop.
+    # Short sleeps, because the last one outlives the loop.
     while sleep 1 >/dev/null 2>&1; do
       seconds=$((seconds + 1))
       if [ $((seconds % 6)) -eq 0 ]; then echo "setup: $title, for $seconds s"; fi
@@ -125,8 +125,8 @@ with_signs_of_life() {
   return "$status"
 }
 
-# Tests start servers of their own: installing the packages must not leave a service on the machine.
-# With SYSTEMD_OFFLINE, systemctl starts nothing; a disabled service does not start at the next boot.
+# Tests start their own servers, so that installing the packages must not leave services running.
+# With SYSTEMD_OFFLINE, systemctl starts nothing. A disabled service does not start at the next boot.
 OFFLINE='SYSTEMD_OFFLINE=1'
 
 # Debian's PostgreSQL creates a cluster at its installation unless its configuration disables that.
@@ -138,7 +138,7 @@ is_among() {
   case " $* " in *" $name "*) return 0 ;; *) return 1 ;; esac
 }
 
-# A new machine, such as a container, has none.
+# A new machine, such as a container, has no package lists.
 has_package_lists() {
   ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1
 }
@@ -152,7 +152,7 @@ apt_install() {
     apt-get -q -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$@"
 }
 
-# Only services that the machine lacks so far: services that it already has are its owner's decision.
+# Only services that the machine did not have. Existing services are its owner's decision.
 new_services() {
   for package; do
     for service in $(services_of "$package"); do
@@ -207,8 +207,8 @@ set_up_debian_packages() {
   install_debian_packages $missing
 }
 
-# A kernel for machines under QEMU, with the modules that they load, in this order, unless they are built in. It is not
-# installed: the machine that runs the tests would boot it from then on.
+# Kernel for machines under QEMU, with the modules that they load, in this order, unless they are built in. It is not
+# installed, because the machine that runs the tests would then boot it.
 LINUX='.cache/linux'
 LINUX_MODULES='virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk failover
   net_failover virtio_net button evdev nls_cp437 nls_ascii fat vfat'
@@ -236,7 +236,7 @@ fetch_linux() {
     number=10
     for module in $LINUX_MODULES; do
       if grep -q "/$module\.ko\$" "$builtin"; then continue; fi
-      # Debian 13 compresses modules, which insmod of busybox does not read.
+      # Debian 13 compresses modules, which busybox's insmod cannot read.
       find . -name "$module.ko.xz" -exec xz --decompress {} \;
       mv "$(find . -name "$module.ko")" "modules/$number-$module.ko"
       number=$((number + 1))
@@ -246,7 +246,7 @@ fetch_linux() {
   mv "$LINUX.new" "$LINUX"
 }
 
-# Inside "npm run" the npm and the Node that run it are known; they stay what they are while npm ci
+# "npm run" sets variables with its npm and Node, which remain valid while npm ci
 # replaces node_modules/.bin, which comes first in PATH.
 npm_ci() {
   if [ -n "${npm_execpath:-}" ] && [ -n "${npm_node_execpath:-}" ]; then
@@ -259,11 +259,11 @@ npm_ci() {
 set_up_npm_packages() {
   node scripts/npm-packages-current.mjs && return
   echo 'setup: installing the npm packages (npm ci): about half a minute'
-  # Only errors: on the machine's own, older Node npm warns of engines, but nothing here runs on that Node.
+  # Only errors, because npm warns of engines on the machine's older Node, which nothing here uses.
   with_signs_of_life 'installing the npm packages' npm_ci --loglevel=error
 }
 
-# The Debian packages come first, so that missing ones are named at once.
+# The Debian packages come first, so that missing ones are reported at once.
 set_up_debian_packages
 fetch_linux
 set_up_npm_packages

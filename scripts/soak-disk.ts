@@ -1,7 +1,7 @@
 /**
  * Shows that disk and clock errors lose no image: `npm run soak:disk -- [--minutes N]`. A daemon builds and uploads to
  * two directory providers and a real Glance while it is killed and stopped, its disks are filled and frozen, and its
- * clock is shifted. Then everything is counted. Prints figures, and exits with 1 if anything differs from the records,
+ * clock is shifted. Then everything is compared. Prints figures, and exits with 1 if anything differs from the records,
  * or if an incomplete image was ever offered. Requires root, because it mounts loop devices.
  */
 import { type DiskSoakProgress, soakDisk } from '../test/soak-disk/soak-disk.ts';
@@ -15,7 +15,7 @@ await runSoak(
     const plan = { duration: minutes * 60_000, settlingTime: 300_000 };
     const { faults, settlingSeconds, ...all } = await soakDisk(plan, printNowAndThen(describe), signal);
     console.log(describe(all));
-    console.log(`everything was right, or time was up, ${settlingSeconds.toFixed(0)} s later`);
+    console.log(`the records matched, or the time limit passed, ${settlingSeconds.toFixed(0)} s later`);
     return faults;
   },
 );

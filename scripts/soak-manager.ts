@@ -22,7 +22,7 @@ await runSoak(
     };
     const { faults, settlingSeconds, ...all } = await soakManager(plan, printNowAndThen(describe), signal);
     console.log(describe(all));
-    console.log(`the last look came ${settlingSeconds.toFixed(0)} s later`);
+    console.log(`the last comparison took place ${settlingSeconds.toFixed(0)} s later`);
     return faults;
   },
 );

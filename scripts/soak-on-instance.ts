@@ -1,5 +1,5 @@
 /**
- * Shows that no orphaned machine is left: `npm run soak:on-instance -- [--kills N] [--seed N]`. A builder that creates
+ * Shows that no orphaned machine is left: `npm run soak:on-instance -- [--kills N] [--seed N]`. A builder that builds
  * images on machines under QEMU is killed at random moments and restarted. Prints each kill, and exits with 1 if a
  * process, an overlay or a record is left, or if a resubmitted job fails.
  */

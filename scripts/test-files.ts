@@ -4,13 +4,13 @@ import { join } from 'node:path';
 /** Globs of the test files, relative to the top of the project. */
 const TEST_FILES = ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts', 'examples/**/*.test.ts'];
 
-/** First line of a test file that `npm test` leaves out. */
+/** First line of a test file that `npm test` omits. */
 const ONLY_IN_TEST_ALL = /^\/\/ Only in test:all: \S/;
 
-/** The tests of `npm test`, the rest, or all that `npm run test:all` runs. */
+/** Sets of tests: those of `npm test`, the rest, or all that `npm run test:all` runs. */
 export type TestSet = 'test' | 'rest' | 'all';
 
-/** Paths of the test files of a set relative to `root`, sorted. */
+/** Returns the paths of a set's test files relative to `root`, sorted. */
 export async function findTestFiles(root: string, set: TestSet): Promise<string[]> {
   const files: string[] = [];
   for await (const file of glob(TEST_FILES, { cwd: root })) {
@@ -21,7 +21,7 @@ export async function findTestFiles(root: string, set: TestSet): Promise<string[
 }
 
 /**
- * The tests of changed files: changed tests, and the tests that mirror changed sources, which are
+ * Returns the tests of changed files: changed tests, and the tests that mirror changed sources, which are
  * `test/foo.test.ts`, `test/foo-*.test.ts` and `test/foo/*.test.ts` for `src/foo.ts`.
  *
  * @param changed - paths relative to the top of the project, as git prints them

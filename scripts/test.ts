@@ -1,12 +1,12 @@
 /**
  * Runs the tests on the sources: `npm test -- [PART-OF-A-PATH...]`.
  *
- * Without an option it runs all but the files whose first line is `// Only in test:all: REASON`. The unit tests among
- * them run in one process of their own, next to the others.
+ * Without an option, it runs all files except those whose first line is `// Only in test:all: REASON`. Unit tests run
+ * in a separate process, in parallel with the others.
  *
- * --all runs every test (`npm run test:all`), and --rest those that `npm test` leaves out.
- * --unit runs the unit tests alone (`npm run test:unit`).
- * --node 22 runs the tests on the newest Node of that line, fetched through npm, in place of this one.
+ * --all runs every test (`npm run test:all`), and --rest those that `npm test` omits.
+ * --unit runs only the unit tests (`npm run test:unit`).
+ * --node 22 runs the tests on the newest Node of that line, fetched with npm, instead of this one.
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -47,7 +47,7 @@ const otherTests = files.filter((file) => !isUnitTest.has(file));
 
 const node = options.node === undefined ? process.execPath : await nodeOfLine(options.node);
 const openStackHost = otherTests.length === 0 ? undefined : await startHost();
-// Tests neither read the user's settings nor write to the user's home. A proxy of the site serves npm alone.
+// Tests neither read the user's settings nor write to the user's home. Only npm uses the site's proxy.
 const home = await mkdtemp(join(tmpdir(), 'nodepool-builder-test-home-'));
 const settings = Object.keys(process.env).filter((name) =>
   /^(?:OS_|XDG_|(?:REQUESTS|CURL)_CA_BUNDLE$)/.test(name),
@@ -59,25 +59,25 @@ const environment = {
   ...Object.fromEntries(settings.map((name) => [name, undefined])),
   ...(isProxied && { no_proxy: direct, NO_PROXY: direct }),
   HOME: home,
-  // sudo, which disk-image-create uses, replaces HOME but keeps this.
+  // sudo, which disk-image-create uses, replaces HOME but keeps this variable.
   XDG_CACHE_HOME: join(home, '.cache'),
   PATH: pathFor(node),
-  // Tests start a hundred daemons: with Node's compile cache they start in half the time.
+  // Tests start a hundred daemons, which start in half the time with Node's compile cache.
   NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/node-compile-cache'),
   ...(openStackHost && { [HOST_SOCKET]: openStackHost.socket }),
 };
 const statuses = await Promise.all([
-  // Their output follows at their end, unless they run alone. Node 22 knows the name of the first option too.
+  // Unit test output follows at their end, unless they run alone. Node 22 also knows the first option's name.
   runTests(unitTests, parts.length === 0 ? 'dot' : 'spec', otherTests.length === 0 ? 'inherit' : 'pipe', [
     '--experimental-test-isolation=none',
     `--import=${join(root, 'scripts/no-programs.ts')}`,
-    // Limit for a test. Only a hang reaches it; the other output is not shown until then.
+    // Timeout of a test. Only a hang reaches it; the other output is hidden until then.
     '--test-timeout=120000',
   ]),
-  // One more than cores: tests wait for other programs for part of their time.
+  // One more than cores, because tests wait for other programs part of the time.
   runTests(otherTests, 'spec', 'inherit', [
     `--test-concurrency=${availableParallelism() + 1}`,
-    // Limit for a test, and for a whole file. Only a hang reaches it.
+    // Timeout of a test, and of a whole file. Only a hang reaches it.
     '--test-timeout=1800000',
   ]),
 ]);
@@ -117,7 +117,7 @@ async function runTests(
   return status ?? 1;
 }
 
-/** The path of a `node` of a release line, from npm's cache or the registry. */
+/** Returns the path of a `node` of a release line, from npm's cache or the registry. */
 async function nodeOfLine(line: string): Promise<string> {
   const { stdout } = await promisify(execFile)('npm', [
     'exec',
@@ -134,7 +134,7 @@ async function nodeOfLine(line: string): Promise<string> {
   return path;
 }
 
-/** PATH of the tests: this Node first, and last the directories that only root has in PATH on Debian. */
+/** Returns the PATH of the tests: this Node first, and last the directories that only root has in PATH on Debian. */
 function pathFor(nodePath: string): string {
   return [dirname(nodePath), process.env.PATH, '/usr/sbin', '/sbin'].join(delimiter);
 }

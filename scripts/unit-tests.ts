@@ -4,14 +4,14 @@ import { dirname, join, normalize } from 'node:path';
 /** Modules that start programs. */
 const STARTS_PROGRAMS: ReadonlySet<string> = new Set(['node:child_process', 'node:cluster', 'execa']);
 
-/** The line with which a test file, or a helper, excludes itself: it starts programs by its source, or takes seconds. */
+/** Line with which a test file or helper excludes itself, because it starts programs indirectly or takes seconds. */
 const EXCLUSION = /^\/\/ (?:Not a unit test|Only in test:all): \S/m;
 
-/** The specifiers of imports that exist at run time. */
+/** Matches the specifiers of imports that exist at run time. */
 const IMPORTS = /^(?:import|export)\s(?!type\s)(?:[^'";]*?\sfrom\s)?'([^']+)'/gm;
 
 /**
- * The unit tests among test files: those that, together with the test helpers that they import, import no module that
+ * Selects the unit tests from test files: those that, including their imported test helpers, import no module that
  * starts programs and have no line `// Not a unit test: REASON` or `// Only in test:all: REASON`. Helpers are modules outside `src`.
  *
  * @param root - the top of the project
@@ -38,7 +38,7 @@ export async function unitTestsAmong(testFiles: readonly string[], root: string)
   }
 }
 
-/** The test helpers that a module imports; undefined if the module has no place in a unit test. */
+/** Returns the test helpers that a module imports; undefined if a unit test must not import the module. */
 async function helpersOf(module: string, root: string): Promise<readonly string[] | undefined> {
   const source = await readFile(join(root, module), 'utf8');
   const specifiers = Array.from(source.matchAll(IMPORTS), ([, specifier = '']) => specifier);
@@ -47,7 +47,7 @@ async function helpersOf(module: string, root: string): Promise<readonly string[
   return specifiers.flatMap((specifier) => helperAt(specifier, module) ?? []);
 }
 
-/** The path of an imported helper; undefined for any other module. */
+/** Returns the path of an imported helper; undefined for any other module. */
 function helperAt(specifier: string, importer: string): string | undefined {
   if (!specifier.startsWith('.')) return undefined;
   const path = normalize(join(dirname(importer), specifier));

@@ -1,12 +1,12 @@
 /**
- * Runs the units of examples/systemd under a real systemd: `npm run units [-- --exceptions]`. It is the first process of
- * namespaces of its own, on a minimal Debian. The status is 0 if the daemons start, reload and stop, their journal has
+ * Runs the units in examples/systemd under a real systemd: `npm run units [-- --exceptions]`. It is the first process
+ * of its own namespaces, on a minimal Debian. Exits with 0 if the daemons start, reload and stop, their journal has
  * priorities, disk-image-create builds an image under the restrictions of a builder, the configurations of
- * examples/all-in-one and examples/many-hosts work under their units, and the watchdog restarts a manager that hangs, and
+ * examples/all-in-one and examples/many-hosts work under their units, and the watchdog restarts a hanging manager, and
  * only then.
  *
- * --exceptions shows as well that each restriction that the builder's unit leaves out would make a build fail, or change it:
- * some minutes more.
+ * --exceptions also shows that each restriction which the builder's unit omits would make a build fail, or change it.
+ * That takes some minutes more.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,7 +23,7 @@ import { run } from './fresh-machine/run.ts';
 await using directory = await openMachineDirectory('units');
 const root = join(directory.path, 'machine');
 
-/** Time limit in seconds. */
+/** Timeout in seconds. */
 const TIMEOUT = 400;
 
 const CONFIGURATION = `images-dir: /opt/nodepool/images
@@ -41,7 +41,7 @@ providers:
     images: [{name: docs, diskimage: docs}, {name: mini, diskimage: mini}]
 `;
 
-/** What a host of the README has, the busybox of the image, and what adds the address of examples/many-hosts. */
+/** Packages of a host in the README, the busybox of the image, and a tool that adds the address of many-hosts. */
 const PACKAGES = ['systemd', 'busybox-static', 'iproute2', ...(await readmePackages())];
 
 const group = makeControlGroup();
@@ -84,17 +84,17 @@ async function prepare(): Promise<void> {
   for (const script of ['commands.sh', 'examples.sh', 'exceptions.sh']) {
     cpSync(join(import.meta.dirname, 'units', script), join(root, 'root', script));
   }
-  // Nothing can be downloaded in the machine's own network.
+  // The machine's own network has no downloads.
   await inside('apt-get', '-q', 'install', '--yes', '--download-only', 'gearman-job-server');
   const [manyHosts = ''] = codeBlocks(await readPage('examples/many-hosts/README.md'), 'sh');
   writeFileSync(join(root, 'root/many-hosts.sh'), manyHosts);
 }
 
-/** Runs systemd in a control group and namespaces of its own, and the commands beside it. */
+/** Runs systemd in its own control group and namespaces, and the commands next to it. */
 async function runUnits(): Promise<void> {
   const namespaces = ['--cgroup', '--mount', '--net', '--pid', '--ipc', '--uts', '--fork', '--kill-child'];
   const enter = ['sh', join(import.meta.dirname, 'units/enter.sh'), root, CHECKOUT];
-  // The control group first: systemd moves and removes the groups below its own.
+  // The control group comes first, because systemd moves and removes the groups below its own.
   const script = 'echo 0 >"$1/cgroup.procs"; shift; exec "$@"';
   const command = ['unshare', ...namespaces, ...enter];
   const child = spawn('sh', ['-eu', '-c', script, 'sh', group, ...command], {
@@ -110,12 +110,12 @@ async function runUnits(): Promise<void> {
       await run('nsenter', [`--target=${pid}`, ...spaces, ...limited]);
     }
   } finally {
-    child.kill('SIGKILL'); // with it, systemd and all that it runs
+    child.kill('SIGKILL'); // ends systemd and everything that it runs
     await ended;
   }
 }
 
-/** The id of systemd, the child of unshare, once it takes commands. */
+/** Returns the id of systemd, the child of unshare, once it accepts commands. */
 async function systemdOf(unshare: ChildProcess): Promise<number> {
   while (unshare.exitCode === null) {
     const found = readFileSync(`/proc/${unshare.pid}/task/${unshare.pid}/children`, 'utf8').trim();
@@ -123,10 +123,10 @@ async function systemdOf(unshare: ChildProcess): Promise<number> {
     if (isSystemd && existsSync(`/proc/${found}/root/run/systemd/private`)) return Number(found);
     await delay(100);
   }
-  throw new Error('systemd did not start');
+  throw new Error('systemd does not start');
 }
 
-/** Makes a control group of version 2 below the root, wherever it is mounted. */
+/** Creates a control group of version 2 below the root, wherever that is mounted. */
 function makeControlGroup(): string {
   const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
   const mount = mounts.find((line) => line.includes(' - cgroup2 '))?.split(' ')[4];
@@ -140,7 +140,7 @@ async function removeControlGroup(): Promise<void> {
   const groups: string[] = [];
   for await (const path of glob('**/cgroup.procs', { cwd: group })) groups.push(join(group, path, '..'));
   for (const path of groups.toSorted((one, other) => other.length - one.length)) {
-    // Its last process may still be ending.
+    // The last process in it may still be ending.
     while ((await readFile(join(path, 'cgroup.events'), 'utf8')).includes('populated 1')) await delay(20);
     rmdirSync(path);
   }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs a command as a user, with a directory as /mnt, which is also its home, and with 65,536 subordinate ids for the users
-# in its containers. Nothing of this outlives the command: /etc, /tmp and /var/tmp stay as they are.
+# Runs a command as a user with a directory as /mnt, which is also its home, and with 65,536 subordinate ids for
+# users in its containers. Nothing outlives the command: /etc, /tmp and /var/tmp remain unchanged.
 #
 # usage: unshare --mount sh enter.sh USER DIRECTORY COMMAND...
 set -eu
@@ -11,7 +11,7 @@ mount --bind "$directory" /mnt
 for file in /etc/subuid /etc/subgid; do
   mount --bind /mnt/subordinate-ids "$file"
 done
-# Some programs take the home of the account, not HOME.
+# Some programs use the account's home instead of HOME.
 sed 's,^\(nobody:.*\):/nonexistent:,\1:/mnt:,' /etc/passwd >/mnt/passwd
 mount --bind /mnt/passwd /etc/passwd
 mkdir -p -m 1777 /mnt/tmp

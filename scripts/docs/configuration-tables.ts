@@ -97,7 +97,7 @@ function differing(mapping: SettingsSchema = {}, other: SettingsSchema = {}): Se
   return { ...mapping, properties: Object.fromEntries(own) };
 }
 
-/** A table with the keys of a mapping. */
+/** Table with the keys of a mapping. */
 interface Place {
   readonly page: string;
   /** Heading of the table. */
@@ -107,7 +107,7 @@ interface Place {
 /**
  * Returns the keys of a mapping as Markdown: a table, then a section with a heading for each nested mapping.
  *
- * @param written tables by their keys: a mapping with the same keys links to the earlier table
+ * @param written tables by their keys, to which mappings with the same keys link
  */
 function tables(page: string, path: string, schema: SettingsSchema, written: Map<string, Place>): string {
   const { properties = {}, required = [] } = schema;

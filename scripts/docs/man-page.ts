@@ -79,14 +79,14 @@ function notesOf(command: Command): readonly string[] {
   return notes === '' ? [] : ['.PP', '.nf', ...notes.split('\n').map(literal), '.fi'];
 }
 
-/** Text that groff fills, with its hyphens unchanged. */
+/** Returns text that groff fills, with its hyphens unchanged. */
 function prose(text: string): string {
   return escaped(
     text.replaceAll(/(?<!\w)--?(?=\w)/g, (dashes) => dashes.replaceAll('-', '\u0000')),
   ).replaceAll('\u0000', '\\-');
 }
 
-/** Text in which each hyphen is a minus sign, as typed on a keyboard. */
+/** Returns text in which each hyphen is a minus sign, as typed on a keyboard. */
 function literal(text: string): string {
   return escaped(text).replaceAll('-', '\\-');
 }

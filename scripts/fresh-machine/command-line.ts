@@ -1,6 +1,6 @@
 /** Arguments of `npm run fresh-machine`. */
 export interface CommandLine {
-  /** Run commands as an ordinary user with sudo, not as root. */
+  /** Run commands as an ordinary user with sudo instead of root. */
   readonly user: boolean;
   /** Code name of the machine's Debian. Default: this machine's release. */
   readonly suite?: string;

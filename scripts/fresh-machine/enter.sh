@@ -1,7 +1,7 @@
 #!/bin/sh
-# The first process of a machine's namespaces: makes the machine's directory its root, runs the command in the
-# checkout, writes its status to descriptor 3, and waits until descriptor 4 ends. With it all processes of the machine
-# end. It reaps orphans, as the first process of a machine does.
+# First process of a machine's namespaces: makes the machine's directory its root, runs the command in the
+# checkout, writes its status to descriptor 3, and waits for the end of descriptor 4. All processes of the machine end
+# with it. It reaps orphans, as init does.
 #
 # usage: unshare --mount --pid --fork sh enter.sh ROOT COMMAND...
 set -eu

@@ -76,7 +76,7 @@ function copyAptSettings(root: string, base: BaseSystem): void {
   const lines = dump
     .split('\n')
     .filter((line) => !/^Acquire::(?:IndexTargets|Changelogs|cdrom)\b/.test(line));
-  // Without a terminal nothing can answer questions.
+  // Without a terminal, nobody can answer questions.
   const answer = 'APT::Get::Assume-Yes "true";\n';
   writeFileSync(join(root, 'etc/apt/apt.conf.d/90fresh-machine'), lines.join('\n') + answer);
 }

@@ -1,8 +1,8 @@
 import { analyse } from 'scslre';
 
 /**
- * A plugin of oxlint's with one rule: no regular expression may take more than linear time on any text. An expression
- * that reads a peer's bytes would let the peer stop the whole process with one long line.
+ * Plugin for oxlint with one rule: no regular expression may take more than linear time on any text. Otherwise an
+ * expression that reads a peer's bytes would let the peer stop the whole process with one long line.
  */
 export default {
   meta: { name: 'super-linear-regexp' },

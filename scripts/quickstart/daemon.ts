@@ -26,7 +26,7 @@ export class Daemon {
 
   constructor({ command: [file, ...args], logFile, onLost }: DaemonOptions) {
     const log = openSync(logFile, 'w');
-    // A session of its own, so that Ctrl-C in the terminal only reaches it through stop(). Debian omits the directories
+    // A new session, so that Ctrl-C in the terminal only reaches it through stop(). Debian omits the directories
     // of fstrim and similar tools from the PATH of ordinary users.
     this.#child = spawn(file, args, {
       detached: true,
@@ -48,7 +48,7 @@ export class Daemon {
   /**
    * Stops the daemon and waits until it has ended.
    *
-   * @param urgently - stop running jobs instead of waiting for them
+   * @param urgently - whether to stop running jobs instead of waiting for them
    * @throws Error if it does not end in time and was killed.
    */
   async stop(urgently: boolean): Promise<Ending> {

@@ -7,8 +7,8 @@ export function processIds(): string[] {
 }
 
 /**
- * Finds what work in `directory` left behind: processes that name it in their arguments or environment, mounts in it
- * and loop devices of files in it. Returns one line for each.
+ * Finds orphans of work in `directory`: processes that name it in their arguments or environment, mounts in it, and
+ * loop devices of files in it. Returns one line for each.
  *
  * @param ignored - ids of earlier processes
  */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 const FIELDS = ['author', 'homepage', 'bugs', 'repository'] as const;
 
-/** Describes each package whose package.json has no author or an address missing that npm shows to users. */
+/** Describes each package whose package.json lacks an author or an address that npm shows to users. */
 export async function missingAddresses(checkout: string): Promise<string[]> {
   const missing: string[] = [];
   for await (const path of glob('packages/*/package.json', { cwd: checkout })) {

@@ -8,21 +8,21 @@ import { freePort } from '../free-port.ts';
 import { CHECKOUT } from '../fresh-machine/base-system.ts';
 import { run } from '../fresh-machine/run.ts';
 
-/** The registry's program and its own dependencies, which our lock file leaves out. */
+/** The registry's program and its own dependencies, which our lock file omits. */
 const MANIFEST = {
   private: true,
   dependencies: { verdaccio: '6.10.4' },
-  // It asks for the tag "cjs" of node-fetch, and a registry that mirrors another one may have no tags.
+  // It requests the tag "cjs" of node-fetch, and a registry that mirrors another one may not have tags.
   overrides: { 'node-fetch': '^2.7.0' },
 };
 
-/** A registry on loopback that has our packages, and gets all others from the registry that npm uses. */
+/** A registry on loopback that contains our packages, and gets all others from npm's registry. */
 export interface Registry extends AsyncDisposable {
   readonly url: string;
 }
 
 /**
- * Starts a registry, and publishes all packages of the committed HEAD there.
+ * Starts a registry, and publishes all packages of the committed HEAD to it.
  *
  * @param directory - directory for the registry's packages and for a clone
  */
@@ -39,7 +39,7 @@ async function startRegistry(data: string): Promise<Registry> {
   const program = join(CHECKOUT, '.cache/verdaccio');
   await mkdir(program, { recursive: true });
   await writeFile(join(program, 'package.json'), JSON.stringify(MANIFEST));
-  // npm 9, which is Debian 13's, does not understand that tag although it is overridden.
+  // Debian 13's npm 9 does not understand that tag, even if it is overridden.
   const npm = [`TMPDIR=${data}`, 'npm', 'exec', '--yes', '--package=npm@11', '--', 'npm'];
   await run('env', [...npm, 'install', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: program });
   const { stdout: upstream } = await promisify(execFile)('npm', ['config', 'get', 'registry']);
@@ -66,7 +66,7 @@ async function startRegistry(data: string): Promise<Registry> {
   const lost = ended.then(([code]) => {
     throw new Error(`the registry ended with ${code}; see ${join(data, 'registry.log')}`);
   });
-  lost.catch(() => {}); // when it is stopped
+  lost.catch(() => {}); // rejects when it is stopped
   await Promise.race([once(child, 'message'), lost]); // verdaccio_started
   return {
     url: `http://${listen}/`,
@@ -77,7 +77,7 @@ async function startRegistry(data: string): Promise<Registry> {
   };
 }
 
-/** Publishes from a clone: lerna and npm write to the packages while they pack them. */
+/** Publishes from a clone, because lerna and npm write to the packages while they pack them. */
 async function publish(url: string, directory: string): Promise<void> {
   const clone = join(directory, 'clone');
   await run('git', ['-c', 'safe.directory=*', 'clone', '--quiet', '--no-hardlinks', CHECKOUT, clone]);
@@ -86,8 +86,8 @@ async function publish(url: string, directory: string): Promise<void> {
     const built = join(CHECKOUT, 'packages', name, 'dist');
     if (existsSync(built)) cpSync(built, join(clone, 'packages', name, 'dist'), { recursive: true });
   }
-  writeFileSync(join(clone, '.git/info/exclude'), 'node_modules\n'); // lerna publishes no uncommitted changes
-  // npm publishes only with a login, which this registry does not check.
+  writeFileSync(join(clone, '.git/info/exclude'), 'node_modules\n'); // lerna does not publish uncommitted changes
+  // npm publishes only with a login, which this registry does not verify.
   const login = join(directory, 'npmrc');
   writeFileSync(login, `registry=${url}\n${url.replace('http:', '')}:_authToken=rehearsal\n`);
   const lerna = join(CHECKOUT, 'node_modules/.bin/lerna');

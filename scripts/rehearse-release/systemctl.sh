@@ -1,6 +1,6 @@
 #!/bin/sh
-# Stands in for systemctl where systemd does not run: enable --now UNIT and disable --now UNIT. It starts the command of
-# the unit with its environment and directories, without its restrictions.
+# Stands in for systemctl where systemd does not run: enable --now UNIT and disable --now UNIT. It starts the unit's
+# command with its environment and directories, without its restrictions.
 set -eu
 name=$3
 unit=/etc/systemd/system/$name.service

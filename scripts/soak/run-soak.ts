@@ -38,7 +38,7 @@ export async function runSoak<K extends string>(
   try {
     const faults = await soak({ ...readCommandLine(defaults, parts), signal: interrupted.signal });
     for (const fault of faults) console.log(`  ${fault}`);
-    console.log(faults.length === 0 ? allIsWell : `faults: ${faults.length}`);
+    console.log(faults.length === 0 ? allIsWell : `errors: ${faults.length}`);
     if (faults.length > 0) process.exitCode = 1;
   } catch (error) {
     const reason: unknown = interrupted.signal.aborted ? interrupted.signal.reason : error;

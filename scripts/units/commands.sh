@@ -7,7 +7,7 @@ until_value() { until [ "$(value "$1" "$2")" = "$3" ]; do sleep 0.1; done; }
 systemctl start nodepool-all-in-one
 value nodepool-all-in-one StatusText | grep 'Job servers: 127.0.0.1:4730'
 until ls /var/lib/libvirt/images/docs-latest.raw; do sleep 0.2; done
-# This one is of diskimage-builder, which mounts and enters a file system on a loop device.
+# This image is built by diskimage-builder, which mounts and enters a file system on a loop device.
 until ls /var/lib/libvirt/images/mini-latest.raw; do
   ! journalctl | grep 'build mini.* failed' || exit 1
   sleep 0.5
@@ -18,7 +18,7 @@ systemctl reload nodepool-all-in-one
 until journalctl | grep -q 'reloaded /etc/nodepool/nodepool.yaml'; do sleep 0.1; done
 until_value nodepool-all-in-one SubState running
 
-# The journal has one identifier, a priority of each line, no second time, and no output of builds, which their logs have.
+# The journal has one identifier, a priority per line, one timestamp, and no output of builds, which is in their logs.
 ! nodepool-builder image-build broken --image-id broken-1 -c /etc/nodepool/nodepool.yaml || exit 1
 until journalctl --identifier=nodepool-builder --priority=err --output=cat |
   grep '^nodepool\.builder\.BuildWorker: build broken-1 .* failed'; do sleep 0.1; done

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Starts systemd on a machine in a directory, as the first process of namespaces of its own. It sees no file system of this
-# machine but the checkout, read-only; no device but null, its like and loop devices; and no network. Without all that, systemd would
-# set up this machine: empty its /tmp, rename its network interfaces, change its settings in /proc/sys.
+# Starts systemd on a machine in a directory, as the first process of its own namespaces. It sees no file system of this
+# machine except the read-only checkout, only devices like null and loop devices, and no network. Otherwise it would
+# set up this machine: empty /tmp, rename network interfaces, and change settings in /proc/sys.
 #
 # usage: unshare --cgroup --mount --net --pid --ipc --uts --fork sh enter.sh ROOT CHECKOUT
 set -eu

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the configurations of examples/all-in-one and examples/many-hosts, as they are, under the units of examples/systemd.
+# Runs the unchanged configurations in examples/all-in-one and examples/many-hosts under the units in examples/systemd.
 set -eux
 value() { systemctl show "$1" --property="$2" --value; }
 until_value() { until [ "$(value "$1" "$2")" = "$3" ]; do sleep 0.1; done; }
@@ -11,7 +11,7 @@ until_image() {
   done
 }
 
-# Debian cannot be downloaded here: this stands in for disk-image-create, and makes an empty disk.
+# Stands in for disk-image-create, because Debian cannot be downloaded here, and creates an empty disk.
 cat >/usr/local/bin/disk-image-create <<'PROGRAM'
 #!/bin/sh
 set -eu
@@ -35,7 +35,7 @@ ip address add 192.0.2.1/32 dev lo
 mkdir -p /srv/images
 printf 'OPTIONS="--build-workers 2 --web 8080"\n' >/etc/default/nodepool-builder
 printf 'OPTIONS="--web 192.0.2.1:8080"\n' >/etc/default/nodepool-manager
-# The kernel's settings are not to be changed, and nothing can be downloaded.
+# The kernel's settings must not be changed, and nothing can be downloaded.
 sed -e '/^sysctl /d' -e 's/^apt-get install/& --no-download/' /root/many-hosts.sh >/root/commands-of-readme.sh
 cd /opt/checkout/examples/many-hosts
 sh -eux /root/commands-of-readme.sh
@@ -52,7 +52,7 @@ nodepool-builder rebuild debian -c /etc/nodepool/nodepool.yaml
 while [ -e "/srv/images/$first" ]; do sleep 0.2; done
 until_image /srv/images/debian-latest.qcow2
 
-# A manager whose watchdog is fast.
+# A manager with a fast watchdog.
 mkdir -p /run/systemd/system/nodepool-manager.service.d
 printf '[Service]\nWatchdogSec=4s\nRestartSec=1s\n' >/run/systemd/system/nodepool-manager.service.d/watchdog.conf
 systemctl daemon-reload

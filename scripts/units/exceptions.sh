@@ -1,9 +1,9 @@
 #!/bin/sh
-# Builds an image under the restrictions of nodepool-builder.service, and then once for each restriction that the unit leaves
-# out, with that one added. The first build succeeds; the log of each other one says what the restriction forbids.
+# Builds an image under the restrictions of nodepool-builder.service, and then once for each restriction that the unit
+# omits, with that one added. The first build succeeds; the log of each other one shows what the restriction forbids.
 set -eu
 
-# Name of a build, its line in the unit, and what its log says (a regular expression) but that of the first build does not.
+# Name of a build, its line in the unit, and a regular expression that matches its log, but not the first build's.
 exceptions() {
   cat <<'TABLE'
 user User=nodepool no.new.privileges
@@ -59,7 +59,7 @@ add_build plain ''
 exceptions | while read -r name line _; do add_build "$name" "$line"; done
 systemctl daemon-reload
 systemctl start build-plain || { log_of plain; exit 1; }
-# Builds mostly wait for programs that start.
+# Builds mostly wait for programs to start.
 exceptions | while read -r name _; do echo "build-$name"; done | xargs -n 1 -P 3 systemctl start || true
 exceptions | {
   status=0
