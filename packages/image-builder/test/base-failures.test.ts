@@ -163,7 +163,7 @@ test('a build that is aborted ends with all its processes', async (t) => {
   abort.abort(reason);
   await assert.rejects(
     build,
-    withCode('build-aborted', /the build of image debian-1 was aborted: nobody wants it$/),
+    withCode('build-aborted', /the build of image debian-1 was aborted: nothing needs it$/),
   );
   await hanging.assertGone();
   await assertClean(fixture);

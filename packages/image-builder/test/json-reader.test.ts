@@ -38,8 +38,8 @@ describe('errors of the JSON reader', () => {
 });
 
 test('the JSON reader’s error has the name of the checked value', () => {
-  assert.throws(() => PERSON.check({ born: 'x', name: 1 }, 'the answer'), /^Error: the answer\./);
-  assert.throws(() => PERSON.check(undefined, 'the answer'), { message: 'the answer is not an object' });
+  assert.throws(() => PERSON.check({ born: 'x', name: 1 }, 'the response'), /^Error: the response\./);
+  assert.throws(() => PERSON.check(undefined, 'the response'), { message: 'the response is not an object' });
 });
 
 test('the JSON reader’s error names an unknown key where the schema allows none', () => {

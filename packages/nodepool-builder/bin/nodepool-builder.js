@@ -1,7 +1,7 @@
 #!/usr/bin/env -S node --max-semi-space-size=1
-// Uploads and plans leave much garbage: with a young generation that grows, and a heap that grows to three times the
+// Uploads and plans create much garbage. With a growing young generation, and a heap that grows to three times the
 // memory in use, the process would take more memory.
-// This file keeps to the syntax of old releases of Node.js, and imports the rest once it knows the release.
+// This file uses only the syntax of old Node.js releases, and imports the rest once it has checked the release.
 import { readFileSync } from 'node:fs';
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
@@ -17,7 +17,7 @@ if (ownMajor < major || (ownMajor === major && ownMinor < minor)) {
   );
   process.exitCode = 1;
 } else if (/^(?:-V|--version)$/.test(process.argv.slice(2).join(' '))) {
-  // As main does, in half the time.
+  // Does the same as main, in half the time.
   process.stdout.on('error', (error) => {
     if (error.code === 'EPIPE') return;
     console.error(
@@ -27,15 +27,15 @@ if (ownMajor < major || (ownMajor === major && ownMinor < minor)) {
   });
   process.stdout.write(`${version}\n`);
 } else {
-  // Node.js 22 warns that its SQLite is experimental; image lists would begin with that warning.
+  // Node.js 22 warns that its SQLite is experimental, so that image lists would begin with that warning.
   const { emitWarning } = process;
   process.emitWarning = (warning, ...rest) => {
     if (!String(warning).startsWith('SQLite is an experimental feature')) emitWarning(warning, ...rest);
   };
-  // Not at once: short commands would spend a fifth of their time collecting garbage. An unknown flag causes only a message.
+  // Not at once: short commands would spend a fifth of their time on collections. Unknown flags only print a message.
   setTimeout(() => setFlagsFromString('--heap-growing-percent=30'), 1000).unref();
-  // Compiled code is kept in this package: only who may change the program can write it, and it is removed with it. Where
-  // this user cannot write, the command compiles at each start.
+  // Compiled code is stored in this package, which only users who may change the program can write, and is removed with
+  // it. If this user cannot write to it, the command compiles at each start.
   module.enableCompileCache(fileURLToPath(new URL('../.cache', import.meta.url)));
   const { main } = await import('../dist/commands/main.js');
   process.exitCode = await main(process.argv.slice(2));

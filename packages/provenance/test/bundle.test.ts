@@ -30,7 +30,7 @@ async function signed(
   return { text: await signStatement(STATEMENT, signer), signer, trusted };
 }
 
-/** The bundle with a change of its JSON. */
+/** Returns the bundle with a change in its JSON. */
 function edited(text: string, change: (bundle: Json, envelope: Json, signature: Json) => void): string {
   const bundle = JSON.parse(text) as Json;
   const envelope = bundle.dsseEnvelope as Json & { signatures: [Json] };

@@ -12,11 +12,11 @@ import { createSite, finishBuild, NOW, type Site, sha256, writeKeys } from './si
 
 const AFTER: ChainOptions = { now: NOW };
 
-/** A site with a built image, a converted file and an upload of each file. */
+/** Creates a site with a built image, a converted file and an upload of each file. */
 interface BuiltSite extends Site {
   readonly files: readonly LocalFile[];
   readonly upload: UploadFacts;
-  /** What all attestations say about a subject. */
+  /** Content of all attestations about a subject. */
   readonly verify: (subject: VerifiedSubject, options?: ChainOptions) => Promise<ChainReport>;
   readonly attestations: () => Promise<FoundAttestation[]>;
 }
@@ -68,7 +68,7 @@ async function builtSite(directory: string, imageId = 'debian-1'): Promise<Built
   };
 }
 
-/** `kind state` of each link. */
+/** Returns `kind state` of each link. */
 function outline({ links }: ChainReport): string[] {
   return links.map(({ kind, state }) => `${kind} ${state}`);
 }

@@ -25,7 +25,7 @@ interface Attempt {
   readonly isAttested?: boolean;
 }
 
-/** The refusal of a gate with the rules, for an image that was just built. */
+/** Returns the error of a gate with these rules, for an image that has just been built. */
 type Gate = (attempt?: Attempt) => Promise<string | undefined>;
 
 function unexpected(): never {
@@ -71,11 +71,8 @@ describe('a gate', () => {
       assert.equal(await gate({ rules: { builders: ['nobody', builder] } }), undefined, builder);
     }
     for (const builder of ['https://ci.example.org/', 'https://ci-example.org/*', 'HTTPS://*', '.*']) {
-      const refusal = await gate({ rules: { builders: [builder] } });
-      assert.equal(
-        refusal,
-        `builders: the builder https://ci.example.org/builder-1 is not one of ${builder}`,
-      );
+      const error = await gate({ rules: { builders: [builder] } });
+      assert.equal(error, `builders: the builder https://ci.example.org/builder-1 is not one of ${builder}`);
     }
   });
 
@@ -123,9 +120,9 @@ describe('a gate', () => {
       ['openss', false],
       ['telnetd', false],
     ] as const) {
-      const refusal = await gate({ rules: { forbiddenPackages: [entry] }, packages });
+      const error = await gate({ rules: { forbiddenPackages: [entry] }, packages });
       const expected = isRefused ? 'forbidden-packages: the image contains openssl 3.0.1' : undefined;
-      assert.equal(refusal, expected);
+      assert.equal(error, expected);
     }
     assert.equal(
       await gate({ rules: { forbiddenPackages: ['telnetd'] }, packages: unreadable }),

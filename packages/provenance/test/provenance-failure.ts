@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { ProvenanceError, type ProvenanceErrorCode } from '../src/errors.ts';
 
-/** A check for `assert.rejects` and `assert.throws`: an error with the code, whose message has all words. */
+/** For `assert.rejects` and `assert.throws`: checks for an error with the code and all words in its message. */
 export function provenanceFailure(
   code: ProvenanceErrorCode,
   ...words: readonly string[]

@@ -43,7 +43,7 @@ export const MATERIALS: readonly Material[] = [
   { name: 'base image', uri: 'https://example.org/base.qcow2', digest: { sha256: 'b'.repeat(64) } },
 ];
 
-/** A site with a key: a directory of images, and what signs and verifies there. */
+/** A site with a key: an image directory, and what signs and verifies in it. */
 export interface Site {
   readonly directory: string;
   readonly keys: KeyFiles;

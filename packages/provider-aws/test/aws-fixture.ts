@@ -12,7 +12,7 @@ import { AWS_SETTINGS, type AwsEntry } from '../src/aws-settings.ts';
 
 export const SECRET = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY';
 
-/** A double, and what providers on it need. */
+/** A double, and everything that its providers need. */
 export interface AwsFixture {
   readonly double: AwsDouble;
   readonly directory: string;
@@ -20,12 +20,12 @@ export interface AwsFixture {
   readonly lines: string[];
   readonly logger: Logger;
   readonly session: Omit<SessionOptions, 'name'>;
-  /** Opens a provider, as a process with this `images-dir` does. */
+  /** Opens a provider, like a process with this `images-dir`. */
   readonly open: (settings?: Partial<AwsEntry>, session?: Partial<SessionOptions>) => AwsProvider;
 }
 
 interface FixtureOptions extends Partial<AwsDoubleOptions> {
-  /** Default: some that no server compares. */
+  /** Credentials. Default: any, which no server compares. */
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string };
 }
 
@@ -74,7 +74,7 @@ export async function awsFixture(
   };
 }
 
-/** An entry of `providers` with default settings. */
+/** Returns an entry of `providers` with default settings. */
 export function entryOf(settings: Partial<AwsEntry>): AwsEntry {
   const defaults = readSettings(AWS_SETTINGS, {}, (path) => path);
   return { ...defaults, name: 'ci', images: [], ...settings };

@@ -16,7 +16,7 @@ async function collect(results: AsyncIterable<CheckResult>): Promise<CheckResult
   return all;
 }
 
-/** Refuses operations as AWS does if the policy lacks them. */
+/** Rejects operations as AWS does if the policy lacks them. */
 function denying(...operations: string[]): AwsFault {
   return ({ operation }) =>
     operations.includes(operation)

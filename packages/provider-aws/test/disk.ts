@@ -3,7 +3,7 @@ import { open, readFile } from 'node:fs/promises';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
 import { BLOCK_SIZE } from '../../../test/doubles/aws/snapshots.ts';
 
-/** Writes a sparse raw image: a byte for each block with data. */
+/** Writes a sparse raw image with a byte in each block that has data. */
 export async function writeDisk(
   path: string,
   blocks: Readonly<Record<number, string>>,
@@ -17,7 +17,7 @@ export async function writeDisk(
   await file.close();
 }
 
-/** SHA-256 of the blocks of a file that are not zero, in base64, by index. */
+/** Returns the SHA-256 of a file's nonzero blocks, in base64, by index. */
 export async function digestsOf(path: string): Promise<Map<number, string>> {
   const bytes = await readFile(path);
   const digests = new Map<number, string>();

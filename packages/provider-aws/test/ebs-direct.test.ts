@@ -12,7 +12,7 @@ import { allBlocks } from '../../../test/doubles/aws/snapshots.ts';
 import { awsFixture, SECRET } from './aws-fixture.ts';
 import { digestsOf, requestFor, writeDisk, ZERO_BLOCK } from './disk.ts';
 
-/** Indexes of the blocks that were put. */
+/** Returns the indexes of the uploaded blocks. */
 function putBlocks(requests: readonly AwsRequest[]): unknown[] {
   return requests
     .filter(({ operation }) => operation === 'PutSnapshotBlock')
@@ -46,7 +46,7 @@ test('the next build’s upload to AWS sends changed blocks, and zeros over the 
   const expected = new Map([...(await digestsOf(path)), [12, ZERO_BLOCK] as const]);
   assert.deepEqual(allBlocks(second), expected);
 
-  // The third one is equal to the second one.
+  // The third block equals the second.
   double.requests.length = 0;
   await open().upload(requestFor(path, 3));
   assert.deepEqual(putBlocks(double.requests), []);
@@ -257,7 +257,7 @@ test('an upload to AWS that starts from scratch removes the earlier attempt’s 
   await assert.rejects(upload(2, 'c', abort.signal));
   assert.deepEqual(snapshots(), ['completed', 'pending']);
   double.fault = () => undefined;
-  await upload(3, 'd'); // its snapshot is the parent from now on
+  await upload(3, 'd'); // later uploads use its snapshot as parent
   await upload(2, 'c');
   assert.deepEqual(snapshots(), ['completed', 'completed', 'completed']);
 });

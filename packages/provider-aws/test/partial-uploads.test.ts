@@ -36,7 +36,7 @@ test('a snapshot that the AMI of a finished upload does not use is an orphan, an
   );
   assert.deepEqual(await provider.listPartialUploads(), []);
 
-  // The copy is not complete, and its snapshot may be one that AWS does not show yet.
+  // The copy is incomplete, and AWS may not show its snapshot yet.
   const [copy] = double.region('eu-west-1').images.all();
   assert.ok(copy);
   Object.assign(copy, { state: 'pending', pendingLists: 100, snapshots: [] });

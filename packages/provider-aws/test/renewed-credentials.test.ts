@@ -10,7 +10,7 @@ import { allBlocks } from '../../../test/doubles/aws/snapshots.ts';
 import { awsFixture, SECRET } from './aws-fixture.ts';
 import { digestsOf, requestFor, writeDisk } from './disk.ts';
 
-/** The keys of the fixture expire after some blocks. */
+/** Makes the fixture's keys expire after some blocks. */
 function expiring(onExpiry: () => void): AwsFault {
   let blocks = 0;
   return ({ operation, accessKeyId }) => {

@@ -14,7 +14,7 @@ const BLOCKS = Object.fromEntries(
   Array.from({ length: 40 }, (_, index) => [index, 'abcdefgh'[index % 8]]),
 ) as Record<number, string>;
 
-/** Requests that create or change something: after each of them the uploading process is killed once. */
+/** Requests that create or change something. The uploading process is killed once after each of them. */
 const STEPS = [
   ['StartSnapshot', 1],
   ['PutSnapshotBlock', 1],

@@ -18,11 +18,11 @@ after(() => server.stop());
 
 interface ImportFixture extends AwsFixture {
   readonly settings: Partial<AwsEntry>;
-  /** Keys of all objects in the bucket. */
+  /** Returns the keys of all objects in the bucket. */
   readonly keys: () => Promise<string[]>;
 }
 
-/** An EC2 double next to a real S3 server, from which it imports. */
+/** Starts an EC2 double next to a real S3 server, from which it imports. */
 async function importFixture(
   t: TestContext,
   method: AwsEntry['import-method'],

@@ -11,7 +11,7 @@ import { AZURE_SETTINGS, type AzureEntry } from '../src/azure-settings.ts';
 
 let running: Promise<Azurite> | undefined;
 
-/** The Azurite of a test file. It ends with its tests. */
+/** Returns the Azurite of a test file, which ends with its tests. */
 export async function azurite(): Promise<Azurite> {
   running ??= Azurite.start();
   return await running;
@@ -31,7 +31,7 @@ export async function startDouble(
   return double;
 }
 
-/** An entry of `providers` with default settings. */
+/** Returns an entry of `providers` with default settings. */
 export function entryOf(settings: Partial<AzureEntry> = {}): AzureEntry {
   const required = { 'resource-group': 'images', location: 'westeurope' };
   return {
@@ -42,7 +42,7 @@ export function entryOf(settings: Partial<AzureEntry> = {}): AzureEntry {
   };
 }
 
-/** A provider with the double's tokens. */
+/** Opens a provider with the double's tokens. */
 export function openProvider(
   double: Pick<ArmDouble, 'endpoint' | 'subscription' | 'issueToken'>,
   settings: Partial<AzureEntry> = {},

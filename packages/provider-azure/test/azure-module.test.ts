@@ -19,10 +19,10 @@ const SECRET = 'kept-s3cr3t';
 
 const HOST = { env: {}, cwd: '/', home: '/', warn: () => {} };
 
-/** Port of all doubles here: `@azure/identity` keeps the first address of its managed identity. */
+/** Port of all doubles in this file, because `@azure/identity` remembers the first address of a managed identity. */
 const port = await freePort();
 
-/** Its tokens are old enough for `@azure/identity` to ask for new ones. */
+/** Makes its tokens so old that `@azure/identity` requests new ones. */
 async function start(t: TestContext, options: Partial<ArmDoubleOptions> = {}): Promise<ArmDouble> {
   return await startDouble(t, { tokenLifetime: 200, ...options }, port);
 }

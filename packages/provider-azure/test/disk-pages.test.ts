@@ -52,7 +52,7 @@ test('a page request to Azure without a response is repeated', async (t) => {
     if (++seen > 1) response.writeHead(201).end();
   });
   await send(t, [0], { grant: () => Promise.resolve(`${url}?sig=secret`), responseTimeout: 2 });
-  // Two pages and the repeated request; on a busy host, a response may come too late once more.
+  // Two pages and the repeated request. On a busy host, another response may arrive too late.
   assert.ok(seen >= 3);
 });
 
@@ -65,7 +65,7 @@ test('an abort ends a page request to Azure without a response', async (t) => {
 });
 
 test('access to an Azure disk that another request replaced again causes no error', async (t) => {
-  // One block is denied with the first access, and with the second one, which the other block had replaced.
+  // One block is denied with the first access, and again with the second one, which the other block had replaced.
   const granted = [1, 2, 3].map(() => Promise.withResolvers<void>());
   let grants = 0;
   let slow: unknown;

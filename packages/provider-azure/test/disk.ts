@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
 import { checksumsOf } from '@nodepool-builder/image-builder/internal';
 
-/** Bytes of a block. */
+/** Size of a block in bytes. */
 export const BLOCK: number = 4 * 1_048_576;
 
 /** Writes a sparse disk with data in some blocks of 4 MiB, and returns a request for it. */

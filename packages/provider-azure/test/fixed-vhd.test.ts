@@ -9,7 +9,7 @@ import { diskSize, FOOTER_SIZE, vhdFooter } from '../src/fixed-vhd.ts';
 
 const MEBIBYTE = 1_048_576;
 
-/** Offset of the id in a footer, and its length. */
+/** Offset and length of the id in a footer. */
 const ID = [68, 84] as const;
 
 async function directory(t: TestContext): Promise<string> {

@@ -1,4 +1,4 @@
-/** Uploads an image to a double in a process of its own, for `resume.test.ts`: `node killed-upload.ts SETTINGS`. */
+/** Uploads an image to a double in its own process, for `resume.test.ts`: `node killed-upload.ts SETTINGS`. */
 import { AzureProvider } from '../src/azure-provider.ts';
 
 const { account, token, options, request } = JSON.parse(process.argv[2] ?? '{}');

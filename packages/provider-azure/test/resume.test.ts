@@ -8,10 +8,10 @@ import { test } from 'node:test';
 import { entryOf, openProvider, startDouble } from './azure-fixture.ts';
 import { diskRequest } from './disk.ts';
 
-/** Blocks with data. */
+/** Number of blocks with data. */
 const BLOCKS = [0, 1, 2, 3, 5, 6, 9];
 
-/** Requests that change something: after each of them the uploading process is killed once. */
+/** Requests that change something. The uploading process is killed once after each of them. */
 const STEPS = [
   ['PUT disks', 1],
   ['POST disks/beginGetAccess', 1],
@@ -30,7 +30,7 @@ for (const [step, count] of STEPS) {
     test(`an upload to Azure that was killed at ${step} ${count} is ${titleOf(end)}`, async (t) => {
       const double = await startDouble(t, { relaysPages: true, lag: end === 'upload' ? 2 : 0 });
       double.addGallery('ci');
-      // Without the time of the build, the disk decides on the number of a version.
+      // Without the build time, the disk determines the number of a version.
       const { builtAt: _, ...request } = await diskRequest(t, BLOCKS);
       const { endpoint, subscription } = double;
       const directory = join(request.file.path, '../records');
@@ -67,7 +67,7 @@ for (const [step, count] of STEPS) {
         const { externalId } = await provider.upload(request);
         assert.deepEqual(await double.content(externalId), await readFile(request.file.path));
         const again = pagesOf(double.requests) - putBefore;
-        // Requests that were on their way when the process was killed travel again.
+        // Requests that were in flight when the process was killed are sent again.
         const isResumed = step === 'PUT pages' && count === BLOCKS.length + 1;
         if (isResumed) assert.equal(again, 1, 'the footer alone');
       } else if (end === 'discard') {

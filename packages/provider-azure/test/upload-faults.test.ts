@@ -18,7 +18,7 @@ const MEBIBYTE = 1_048_576;
 const DISKS = 'Microsoft.Compute/disks';
 const IMAGES = 'Microsoft.Compute/images';
 
-/** Expects a `CloudError` of a code, whose message matches. */
+/** Checks for a `CloudError` with a code and a matching message. */
 function cloudError(code: string, message: RegExp): (error: unknown) => true {
   return (error) => {
     assert.ok(error instanceof CloudError, inspect(error));
@@ -28,7 +28,7 @@ function cloudError(code: string, message: RegExp): (error: unknown) => true {
   };
 }
 
-/** Fails the first requests of a name. */
+/** Fails the first requests with a name. */
 function failing(name: string, count: number, error: () => ArmError | 'lost' | { later: ArmError }) {
   let seen = 0;
   return (request: ArmRequest) => (request.name === name && seen++ < count ? error() : undefined);

@@ -14,7 +14,7 @@ import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { GceCredentials } from '../src/gce-credentials.ts';
 import { type GceFixture, gceFixture, requestFor, SECRET } from './gce-fixture.ts';
 
-/** Whether an error names the refused credentials, with a reason and a remedy, and quotes no secret. */
+/** Checks that an error names the rejected credentials, with a reason and a remedy, and does not quote secrets. */
 function refused(reason: RegExp, remedy: RegExp): (error: unknown) => true {
   return (error) => {
     assert.ok(error instanceof CloudError);
@@ -28,7 +28,7 @@ function refused(reason: RegExp, remedy: RegExp): (error: unknown) => true {
   };
 }
 
-/** A fixture whose credentials are the key of a service account. */
+/** Creates a fixture whose credentials are a service account key. */
 async function keyFixture(t: TestContext): Promise<{
   readonly fixture: GceFixture;
   readonly file: string;

@@ -10,13 +10,13 @@ import { GCE_SETTINGS, type GceEntry } from '../src/gce-settings.ts';
 
 export const SECRET = 'token-of-this-host';
 
-/** A double, and what providers on it need. */
+/** A double, and everything that its providers need. */
 export interface GceFixture {
   readonly double: GceDouble;
   readonly directory: string;
   readonly lines: string[];
   readonly entry: (settings?: Partial<GceEntry>) => GceEntry;
-  /** Opens a provider, as a process with this `images-dir` does. */
+  /** Opens a provider, like a process with this `images-dir`. */
   readonly open: (
     settings?: Partial<GceEntry>,
     session?: Partial<GceProviderOptions['session']>,
@@ -65,7 +65,7 @@ export async function gceFixture(
 
 const MIB = 2 ** 20;
 
-/** An upload of a small disk. */
+/** Returns an upload request for a small disk. */
 export async function requestFor(
   { directory }: GceFixture,
   more: Partial<UploadRequest> = {},
@@ -84,7 +84,7 @@ export async function requestFor(
   };
 }
 
-/** An entry of `providers` with default settings. */
+/** Returns an entry of `providers` with default settings. */
 function entryOf(settings: Partial<GceEntry> = {}): GceEntry {
   return {
     ...readSettings(GCE_SETTINGS, {}, (path) => path),

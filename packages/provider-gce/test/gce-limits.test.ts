@@ -135,7 +135,7 @@ test('an upload to Compute Engine that has taken ten minutes still resumes after
 test('a disk that changes during the transfer to Compute Engine causes an error about the file', async (t) => {
   const fixture = await gceFixture(t);
   const { file, ...request } = await requestFor(fixture);
-  // It is longer than what is read before the first part has arrived.
+  // Exceeds the data that is read before the first part has arrived.
   const bytes = randomBytes(30 * MIB);
   await writeFile(file.path, bytes);
   fixture.double.fault = ({ operation }) => {

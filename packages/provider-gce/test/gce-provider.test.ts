@@ -26,19 +26,19 @@ test('a Google rejection causes an error with its reason', async (t) => {
   const fixture = await gceFixture(t);
   const { double } = fixture;
   const request = await requestFor(fixture);
-  const refusals = [
+  const cases = [
     [new GoogleError(403, 'forbidden', "Required 'compute.images.create' permission"), 'forbidden'],
     [
       new GoogleError(403, 'quotaExceeded', "Quota 'IMAGES' exceeded. Limit: 100.0 globally."),
       'quota-exceeded',
     ],
   ] as const;
-  for (const [refusal, code] of refusals) {
-    double.fault = ({ operation }) => (operation === 'Images.Insert' ? refusal : undefined);
+  for (const [injected, code] of cases) {
+    double.fault = ({ operation }) => (operation === 'Images.Insert' ? injected : undefined);
     await assert.rejects(fixture.open().upload(request), (error) => {
       assert.ok(error instanceof CloudError);
       assert.equal(error.code, code);
-      assert.ok(error.message.includes(refusal.message));
+      assert.ok(error.message.includes(injected.message));
       assert.ok(!error.message.includes(SECRET));
       return true;
     });

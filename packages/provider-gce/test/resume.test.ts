@@ -13,7 +13,7 @@ import { type GceFixture, gceFixture } from './gce-fixture.ts';
 
 const MIB = 2 ** 20;
 
-/** A disk of 64 MiB with data at its begin, in its middle and before its end. */
+/** Creates a disk of 64 MiB with data at its beginning, in its middle and near its end. */
 async function requestFor({ directory }: GceFixture, number = 1, data = 12 * MIB): Promise<UploadRequest> {
   const path = join(directory, `disk${number}.raw`);
   const file = await open(path, 'w');
@@ -31,7 +31,7 @@ async function requestFor({ directory }: GceFixture, number = 1, data = 12 * MIB
   };
 }
 
-/** Keeps the archives that images were made of. */
+/** Keeps the archives from which images were created. */
 function keepArchives({ double }: GceFixture): Map<string, Buffer> {
   const archives = new Map<string, Buffer>();
   double.importError = ({ resource }) => {
@@ -61,7 +61,7 @@ async function assertDisk(fixture: GceFixture, archive: Buffer | undefined, path
   assert.ok(bytes.equals(await readFile(path)));
 }
 
-/** Requests that change something, each after which the uploading process is killed once. */
+/** Requests that change something. The uploading process is killed once after each of them. */
 const STEPS = ['StartResumableUpload', 'Upload', 'InsertImage', 'DeleteObject'] as const;
 
 for (const task of STEPS) {
@@ -127,7 +127,7 @@ test('an interrupted transfer to Compute Engine resumes where it was', async (t)
     if (!operation.startsWith('PUT ') || ++puts <= 2) return undefined;
     return new GoogleError(403, 'forbidden', 'no more');
   };
-  // The process that got these refusals dies before it cleans up.
+  // The process that got these errors dies before it cleans up.
   await kill(fixture, request, { task: 'Upload', count: 1 });
   const before = double.storage.receivedBytes;
   assert.ok(before >= 8 * MIB, `${before} bytes`);

@@ -21,7 +21,7 @@ test('a disk for Compute Engine has whole GiB, and at least one', () => {
 });
 
 test('GNU tar restores a disk from our archive, padded with zeros to a whole GiB', async (t) => {
-  // An odd size, and more parts than two headers have.
+  // An odd size, and more parts than two headers can hold.
   const blocks = Array.from({ length: 60 }, (_, index) => index * 1024 * 1024);
   const disk = await diskWith(t, 61 * 1024 * 1024 + 17, [...blocks, 61 * 1024 * 1024 + 16]);
   const { extracted, listing } = await extract(t, disk);
@@ -66,7 +66,7 @@ test('an abort ends the writing of a tar archive', async (t) => {
   const parts = await dataExtents({ path: disk, format: 'raw' });
   await assert.rejects(async () => {
     for await (const _ of diskArchive(disk, parts, { signal: AbortSignal.abort(new Error('enough')) })) {
-      // The first part of the data is not read any more.
+      // The first part of the data is no longer read.
     }
   }, /enough/);
 });
@@ -77,7 +77,7 @@ async function directoryOf(t: TestContext): Promise<string> {
   return directory;
 }
 
-/** A file with holes, and four bytes (or fewer, at its end) of data at some places. */
+/** Creates a file with holes, and four bytes (or fewer, at its end) of data at some offsets. */
 async function diskWith(t: TestContext, size: number, places: readonly number[]): Promise<string> {
   const path = join(await directoryOf(t), 'disk');
   const file = await open(path, 'w');

@@ -33,7 +33,7 @@ for (const compression of ['zstd', 'gzip'] as const) {
     await mkdir(certificates);
     await symlink(registry.caFile, join(certificates, 'ca.crt'));
     const copied = join(directory, 'copied');
-    // It verifies the digests of the layers, packed and unpacked.
+    // skopeo verifies the digests of the layers, packed and unpacked.
     const options = ['--authfile', authFile, '--src-cert-dir', certificates, '--override-arch', 'arm64'];
     await run('skopeo', ['copy', ...options, `docker://${repository}:debian-latest`, `dir:${copied}`]);
     const { config, layers } = JSON.parse(await readFile(join(copied, 'manifest.json'), 'utf8')) as Manifest;

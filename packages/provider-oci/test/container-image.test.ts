@@ -17,11 +17,11 @@ const run = promisify(execFile);
 async function copy({ registry, directory, authFile }: OciFixture, from: string, to: string): Promise<void> {
   const certificates = join(directory, 'certificates');
   await mkdir(certificates, { recursive: true });
-  await symlink(registry.caFile, join(certificates, 'ca.crt')).catch(() => {}); // of an earlier call
+  await symlink(registry.caFile, join(certificates, 'ca.crt')).catch(() => {}); // an earlier call may have created it
   await run('skopeo', ['copy', '--authfile', authFile, '--src-cert-dir', certificates, from, to]);
 }
 
-/** Makes an archive of the OCI layout, as a build does. */
+/** Creates an archive in OCI layout, like a build. */
 async function makeArchive(fixture: OciFixture, number: number): Promise<string> {
   const { directory, repository } = fixture;
   const disk = join(directory, `disk-${number}.raw`);
@@ -93,7 +93,7 @@ test('a container image with another client’s tag stays', async (t) => {
   assert.equal((await ask(registry, 'manifests/theirs')).status, 200);
 });
 
-/** Puts a further index between an archive’s index and its manifests, as buildx does. */
+/** Puts another index between an archive’s index and its manifests, as buildx does. */
 async function nestIndex({ directory }: OciFixture, archive: string): Promise<object> {
   const { stdout: inner } = await run('tar', ['-xOf', archive, 'index.json']);
   const digest = createHash('sha256').update(inner).digest('hex');
@@ -121,7 +121,7 @@ test('an archive with two indexes becomes a container image that every client ca
   const manifest = `manifests/${manifests[0].digest}`;
   await copy(fixture, `docker://${repository}:debian-latest`, `dir:${join(directory, 'copied')}`);
 
-  // Another owner's index names an index that names the manifest.
+  // Another owner's index refers to an index that refers to the manifest.
   const type = 'application/vnd.oci.image.index.v1+json';
   const put = async (reference: string, content: object): Promise<void> => {
     const body = JSON.stringify({ ...content, schemaVersion: 2, mediaType: type });

@@ -11,10 +11,10 @@ import { ociFixture, openProvider } from './oci-fixture.ts';
 import { ask, tagsOf } from './registry-content.ts';
 
 const IMAGES = 200;
-/** Requests of a discard: token, tag, `latest` before and after, manifest, unfinished upload. */
+/** Number of requests of a discard: token, tag, `latest` before and after, manifest, unfinished upload. */
 const FEW = 10;
 const TYPE = 'application/vnd.oci.image.manifest.v1+json';
-/** In the lines that Debian's docker-registry logs for responses. */
+/** Pattern for the lines that Debian's docker-registry logs about responses. */
 const STATUS = /http\.response\.status=/;
 
 /** A manifest of ours for another image, which is older. */
@@ -28,11 +28,11 @@ function olderImage(manifest: string, number: number): { readonly tag: string; r
 }
 
 interface Crowded extends DoubleFixture {
-  /** Not uploaded so far. It is newer than all others. */
+  /** An image that is not uploaded yet, and newer than all others. */
   readonly request: UploadRequest;
 }
 
-/** A double with 200 images. */
+/** Starts a double with 200 images. */
 async function crowdedFixture(t: TestContext): Promise<Crowded> {
   const fixture = await doubleFixture(t);
   const { double, directory } = fixture;
@@ -60,7 +60,7 @@ async function crowdedFixture(t: TestContext): Promise<Crowded> {
   return { ...fixture, request: { ...request, imageId: 'debian-0000009999', builtAt } };
 }
 
-/** Runs an upload whose process loses the registry for ever, as if it had been killed, at a request. */
+/** Runs an upload whose process loses the registry permanently, as if it had been killed, at a request. */
 async function breakOffAt({ double, open, request }: Crowded, step: string, count: number): Promise<void> {
   let seen = 0;
   double.fault = ({ operation }) => {

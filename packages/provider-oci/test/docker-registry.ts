@@ -8,7 +8,7 @@ import { type CertificateFiles, createAuthority } from '../../../test/fixtures/c
 import { end } from '../../../test/fixtures/job-server-process.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 
-/** The only user, and the password as htpasswd has it. */
+/** The only user, and the password in htpasswd's format. */
 export const USER = 'builder';
 export const PASSWORD = 'correct-horse-battery';
 const PASSWORD_HASH = '$2y$04$abcdefghijklmnopqrstuupOWRSKKNe562z1DsLEArFuJDHVyRIMa';
@@ -17,11 +17,11 @@ const PASSWORD_HASH = '$2y$04$abcdefghijklmnopqrstuupOWRSKKNe562z1DsLEArFuJDHVyR
 export interface DockerRegistry {
   /** `127.0.0.1:port`. */
   readonly host: string;
-  /** Path of the certificate of its authority. */
+  /** Path of the authority's certificate. */
   readonly caFile: string;
   kill(): Promise<void>;
   start(): Promise<void>;
-  /** Lines of its log. */
+  /** Lines of the log. */
   readonly log: readonly string[];
 }
 
@@ -36,7 +36,7 @@ export interface TokenAuth {
 /**
  * Starts a registry in a directory.
  *
- * @param auth default: htpasswd. `none`: it needs no credentials, and has no TLS
+ * @param auth default: htpasswd. `none`: it requires no credentials, and does not use TLS
  * @param permitsDeletions default true
  */
 export async function startRegistry(
@@ -53,7 +53,7 @@ export async function startRegistry(
   await writeFile(join(directory, 'htpasswd'), `${USER}:${PASSWORD_HASH}\n`);
   await writeFile(
     configuration,
-    // JSON is YAML.
+    // JSON is also YAML.
     JSON.stringify({
       version: 0.1,
       log: { level: 'info' },

@@ -8,11 +8,11 @@ import type { OciEntry } from '../src/oci-settings.ts';
 import { PASSWORD, USER } from './docker-registry.ts';
 import { openProvider, writeAuthFile } from './oci-fixture.ts';
 
-/** A double of a registry, and what providers on it need. */
+/** A registry double, and everything that its providers need. */
 export interface DoubleFixture {
   readonly double: RegistryDouble;
   readonly directory: string;
-  /** Settings of its provider, in addition to the common ones. */
+  /** Additional settings of its provider. */
   readonly settings: Pick<OciEntry, 'repository' | 'endpoint' | 'auth-file'>;
   readonly open: (settings?: Partial<OciEntry>) => OciProvider;
 }

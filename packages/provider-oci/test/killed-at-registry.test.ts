@@ -20,7 +20,7 @@ interface Fixture {
   readonly directory: string;
   readonly settings: Partial<OciEntry> & Pick<OciEntry, 'repository'>;
   readonly path: string;
-  /** Bytes of each unfinished upload at the registry. */
+  /** Returns the bytes of each unfinished upload in the registry. */
   readonly sessions: () => Promise<readonly number[]>;
 }
 
@@ -34,12 +34,12 @@ async function start(t: TestContext): Promise<Fixture> {
   await writeDisk(path, 2);
   const uploads = join(directory, 'registry/data/docker/registry/v2/repositories/ci/images/_uploads');
   const sessions = async (): Promise<readonly number[]> => {
-    // A cancelled upload keeps its directory, without the file of its bytes.
+    // A cancelled upload keeps its directory, but not the file with its bytes.
     const names = (await unlessMissing(readdir(uploads))) ?? [];
     const files = names.map(async (name) => await unlessMissing(stat(join(uploads, name, 'data'))));
     return (await Promise.all(files)).flatMap((file) => (file === undefined ? [] : [file.size]));
   };
-  // A container image has a configuration of its own, so that it begins two uploads.
+  // A container image also has a configuration, so that it begins two uploads.
   const settings = {
     repository: `${registry.host}/ci/images`,
     endpoint: proxy.url,
@@ -48,7 +48,7 @@ async function start(t: TestContext): Promise<Fixture> {
   return { proxy, directory, settings, path, sessions };
 }
 
-/** Uploads in a process of its own, which is killed at a request. */
+/** Uploads in a separate process, which is killed at a request. */
 async function killAt(fixture: Fixture, [method, nth]: Step, moment: Moment): Promise<void> {
   const { proxy, directory, settings, path } = fixture;
   const program = join(import.meta.dirname, 'killed-upload.ts');
@@ -124,8 +124,8 @@ for (const [step, moment] of KILLS) {
 }
 
 /**
- * Kills after which docker-registry keeps an upload, with its bytes: nobody knows its URL, or its URL stands for fewer bytes.
- * The registry neither resumes nor cancels such an upload. It purges it later.
+ * Kills after which docker-registry keeps an upload with its bytes: its URL is unknown, or represents fewer bytes.
+ * The registry neither resumes nor cancels such an upload, but purges it later.
  */
 const KEPT: readonly (readonly [Step, Moment, bytes: number])[] = [
   [['POST', 1], 'after', 0],

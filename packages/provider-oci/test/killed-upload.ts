@@ -1,4 +1,4 @@
-/** Uploads an image to a double in a process of its own, for `resume.test.ts`: `node killed-upload.ts SETTINGS`. */
+/** Uploads an image to a double in its own process, for `resume.test.ts`: `node killed-upload.ts SETTINGS`. */
 import { requestFor } from './disk.ts';
 import { openProvider } from './oci-fixture.ts';
 

@@ -9,7 +9,7 @@ import { OciProvider } from '../src/oci-provider.ts';
 import { endpointOf, OCI_SETTINGS, type OciEntry, parseRepository } from '../src/oci-settings.ts';
 import { type DockerRegistry, PASSWORD, removeRegistry, startRegistry, USER } from './docker-registry.ts';
 
-/** A registry, and what providers on it need. */
+/** A registry, and everything that its providers need. */
 export interface OciFixture {
   readonly registry: DockerRegistry;
   readonly directory: string;
@@ -17,7 +17,7 @@ export interface OciFixture {
   readonly authFile: string;
   /** Lines of all loggers. */
   readonly lines: string[];
-  /** Opens a provider, as a process with this `images-dir` does. */
+  /** Opens a provider, like a process with this `images-dir`. */
   readonly open: (settings?: Partial<OciEntry>) => OciProvider;
 }
 
@@ -34,7 +34,7 @@ export async function ociFixture(t: TestContext): Promise<OciFixture> {
   return { registry, directory, repository, authFile, lines, open };
 }
 
-/** Writes a file as `podman login` does. */
+/** Writes a login file like `podman login`. */
 export async function writeAuthFile(
   directory: string,
   host: string,

@@ -11,13 +11,13 @@ import { contentDigest, Registry } from '../src/registry.ts';
 
 const KIB = 1024;
 
-/** How a registry differs from the OCI distribution specification. */
+/** Differences between a registry and the OCI distribution specification. */
 interface Quirks {
-  /** Responds to a chunk in place of the registry. @returns whether it did */
+  /** Responds to a chunk instead of the registry. @returns whether it did */
   readonly refuse?: (chunk: Buffer, response: ServerResponse) => boolean;
   /** Status and range of the response to a chunk. */
   readonly respond?: (length: number, chunk: Buffer) => readonly [status: number, range: string];
-  /** What it keeps of a chunk. */
+  /** Returns the part of a chunk that it keeps. */
   readonly keep?: (chunk: Buffer) => Buffer;
 }
 

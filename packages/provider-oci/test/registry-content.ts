@@ -5,7 +5,7 @@ import { request } from 'node:https';
 import { buffer } from 'node:stream/consumers';
 import { type DockerRegistry, PASSWORD, USER } from './docker-registry.ts';
 
-/** Response of a registry to a client that is not ours. */
+/** Response of a registry to a client other than ours. */
 export interface RawResponse {
   readonly status: number;
   readonly headers: IncomingMessage['headers'];
@@ -46,7 +46,7 @@ interface Layer {
   readonly annotations: Record<string, string>;
 }
 
-/** A manifest of an image with one layer. */
+/** Returns a manifest of an image with one layer. */
 export interface Manifest {
   readonly artifactType?: string;
   readonly config: Layer;
@@ -54,7 +54,7 @@ export interface Manifest {
   readonly annotations: Record<string, string>;
 }
 
-/** A manifest, parsed. */
+/** A parsed manifest. */
 export async function manifestAt(
   registry: DockerRegistry,
   reference: string,

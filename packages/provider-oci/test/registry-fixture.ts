@@ -20,7 +20,7 @@ export interface Opened {
   readonly requests: string[];
 }
 
-/** Starts a server that responds as the test says. */
+/** Starts a server whose responses the test defines. */
 export async function openRegistry(
   t: TestContext,
   listener: RequestListener,

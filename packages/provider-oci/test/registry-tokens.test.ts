@@ -6,7 +6,7 @@ import { cancelUpload } from '../src/blob-upload.ts';
 import type { Credentials } from '../src/credentials.ts';
 import { type Opened, openRegistry, SIGNAL } from './registry-fixture.ts';
 
-/** A registry with a token service. `check` looks at a request for a token. */
+/** Starts a registry with a token service. `check` inspects a token request. */
 async function openWithTokens(
   t: TestContext,
   credentials: Credentials,

@@ -8,7 +8,7 @@ import type { Fault } from '../../../test/doubles/oci/registry-double.ts';
 import { requestFor, writeDisk } from './disk.ts';
 import { type DoubleFixture, doubleFixture } from './double-fixture.ts';
 
-/** Runs an upload in a process of its own, which is killed when the double gets a request. */
+/** Runs an upload in a separate process, which is killed when the double receives a request. */
 async function killAt(
   { double, directory, settings }: DoubleFixture,
   [step, count, fault]: readonly [string, number, Fault],
@@ -33,7 +33,7 @@ async function killAt(
   double.fault = () => undefined;
 }
 
-/** Requests that create or change something: at each of them the uploading process is killed once. */
+/** Requests that create or change something. The uploading process is killed once at each of them. */
 const STEPS = [
   ['POST blobs/uploads', 1, 'lost'],
   ['PATCH blobs/uploads', 1, 'lost'],
@@ -69,7 +69,7 @@ for (const step of STEPS) {
           .filter((request) => request.operation === 'PATCH blobs/uploads')
           .reduce((total, { bytes }) => total + bytes, 0);
         const size = Math.max(...[...double.state.blobs.values()].map((blob) => blob.length));
-        // Only the chunk that was on its way may travel twice.
+        // Only the chunk that was in flight may be sent twice.
         assert.ok(sent <= size + 2 ** 20, `${sent} bytes for a blob of ${size}`);
       } else if (end === 'a discard') {
         await provider.discard('u1');
@@ -78,7 +78,7 @@ for (const step of STEPS) {
         for (const partial of await provider.listPartialUploads()) assert.equal(await partial.remove(), true);
       }
       assert.deepEqual(await provider.listPartialUploads(), []);
-      // The registry forgets uploads whose URL nobody knows: the response to their start was lost, or the chunk of a small blob.
+      // The registry forgets uploads whose URL is unknown, because the response to their start or a small chunk was lost.
       const forgotten = operation === 'POST blobs/uploads' ? 1 : 0;
       assert.equal(double.state.uploads.size, forgotten);
     });

@@ -17,7 +17,7 @@ const SIZE = 100_000;
 const OTHER_MD5 = 'a'.repeat(32);
 const NO_DIGEST = { checksum: null, os_hash_algo: null, os_hash_value: null };
 
-/** Change of an image by its cloud, once it has the data of the file. */
+/** Change that a cloud makes to an image once it has the file's data. */
 type Change = Readonly<Record<string, unknown>>;
 
 interface Site {
@@ -29,7 +29,7 @@ interface Site {
   readonly puts: () => number;
 }
 
-/** A cloud that changes each image as soon as it has data. */
+/** Creates a cloud that changes each image as soon as it has data. */
 async function openSite(t: TestContext, change: (bytes: Buffer) => Change): Promise<Site> {
   const cloud = await CloudDouble.start(t);
   const warnings: string[] = [];

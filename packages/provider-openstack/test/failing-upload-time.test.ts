@@ -6,7 +6,7 @@ import { OPENSTACK_MODULE } from '../src/index.ts';
 import { SILENT } from './fixtures/silent-logger.ts';
 import { uploadRequest } from './provider-fixture.ts';
 
-/** Seconds. nodepool's own test of a failing upload waits for 60 s, for the build and other steps too. */
+/** Timeout in seconds. nodepool's own test of a failing upload waits for 60 s, which includes the build. */
 const LIMIT = 40;
 
 const DOWN = { status: 503, body: 'no service' };

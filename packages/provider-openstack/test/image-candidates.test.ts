@@ -39,7 +39,7 @@ class Project {
     return new Project(cloud, await cloud.admin.glance(), openProvider(t, cloud.settings), request);
   }
 
-  /** Uploads an image that was built on a day of May. */
+  /** Uploads an image that was built on a day in May. */
   async upload(day?: number): Promise<string> {
     this.#uploads += 1;
     const built = day === undefined ? {} : { builtAt: new Date(Date.UTC(2026, 4, day)) };
@@ -62,7 +62,7 @@ class Project {
     await this.set(id, 'visibility', 'public');
   }
 
-  /** Id of the latest image, and the reasons for refusing the others. */
+  /** Returns the id of the latest image, and the reasons against the others. */
   async latest(filter: ImageFilter = FILTER): Promise<[string | undefined, Record<string, string>]> {
     const { latest } = latestImage(await this.provider.findImages(filter), filter);
     const all = latestImage(await this.provider.findImages(filter, { withRefused: true }), filter);

@@ -16,11 +16,11 @@ const INFO = { method: 'GET', path: /\/info\/import$/ };
 const GET_IMAGE = { method: 'GET', path: /\/v2\/images\/[^?]/ };
 const GLANCE_DIRECT = { imageImport: { method: 'glance-direct' } } as const;
 
-/** Serves the files of a directory and returns the URL. */
+/** Serves the files in a directory. Returns the URL. */
 async function serveDirectory(t: TestContext, directory: string): Promise<string> {
   const server = createServer((request, response) => {
     const path = join(directory, basename(decodeURIComponent(request.url ?? '')));
-    // Glance's web-download fails without it.
+    // Without this header, Glance's web-download fails.
     response.setHeader('content-length', statSync(path).size);
     pipeline(createReadStream(path), response, () => {});
   });
@@ -51,7 +51,7 @@ describe('an upload by glance-direct', () => {
     const { file, ...request } = await uploadRequest(t, { format: 'raw' });
     const mislabelled = { ...request, file: { ...file, format: 'qcow2' as const } };
     const options = { retry: { attempts: 1, delay: 0 } };
-    // Glance stores any data as qcow2 before 2024.
+    // Glance before 2024 stores any data as qcow2.
     const [byPut, byImport] = await Promise.allSettled([
       openProvider(t, settings, options).upload({ ...mislabelled, uploadId: 'u1' }),
       openProvider(t, settings, { ...options, ...GLANCE_DIRECT }).upload({ ...mislabelled, uploadId: 'u2' }),

@@ -14,7 +14,7 @@ function image(id: string, more: object = {}): object {
   return { id, status: 'active', created_at: '2026-01-01T00:00:00Z', ...more };
 }
 
-/** A cloud without Keystone whose lists are these, and the warnings about it. */
+/** Creates a cloud without Keystone that returns these lists, and collects the warnings. */
 async function cloudWith(
   t: Ending,
   reply: (query: URLSearchParams) => Reply,

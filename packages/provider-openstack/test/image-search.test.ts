@@ -4,7 +4,7 @@ import { parseImageFilter } from '@nodepool-builder/image-builder';
 import { filterEntry } from '@nodepool-builder/image-builder/internal';
 import { imageQueries } from '../src/image-search.ts';
 
-/** Query strings for a filter. */
+/** Returns the query strings for a filter. */
 function queries(filter: string, withRefused = false, projectId: string | undefined = 'us'): string[] {
   const entries = filter.split(' ').filter(Boolean).map(filterEntry);
   const found = imageQueries(parseImageFilter(entries), { projectId, withRefused });

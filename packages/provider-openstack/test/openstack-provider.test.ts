@@ -48,7 +48,7 @@ describe('an image in the cloud', () => {
         ...ownerSpecified('shade', md5, sha256),
       });
       assert.deepEqual(others, []);
-      // Known digests are set at the creation.
+      // Known digests are set when the image is created.
       assert.equal(glance.requests.filter(({ method }) => method === 'PATCH').length, built ? 0 : 1);
     });
   }
@@ -86,7 +86,7 @@ describe('an earlier attempt of an upload', () => {
       const request = await uploadRequest(t, { built });
       const first = await openProvider(t, settings).upload(request);
       const before = glance.requests.length;
-      // Another process.
+      // Acts as another process.
       const second = await openProvider(t, settings).upload(request);
       assert.deepEqual(second, first);
       assert.equal((await images()).length, 1);
@@ -143,7 +143,7 @@ describe('an earlier attempt of an upload', () => {
   });
 });
 
-/** Tags of an image in {@link CloudDouble}. */
+/** Returns the tags of an image in {@link CloudDouble}. */
 const ours = {
   nodepool_provider_name: 'cloud',
   nodepool_build_id: '1',
@@ -165,17 +165,17 @@ describe('the list', () => {
     const cloud = await CloudDouble.start(t);
     const { id } = cloud.glance.importImage({ ...ours, disk_format: 'qcow2' }, Buffer.alloc(1));
     const provider = openProvider(t, cloud.settings());
-    for (const answer of ['refuses', 'ignores']) {
+    for (const behaviour of ['refuses', 'ignores']) {
       cloud.intercept = ({ method, path, query }) => {
         if (method !== 'GET' || path !== '/v2/images' || !query.has('os_hidden')) return undefined;
-        if (answer === 'refuses') return { status: 400, body: 'unknown filter os_hidden' };
+        if (behaviour === 'refuses') return { status: 400, body: 'unknown filter os_hidden' };
         query.delete('os_hidden');
         return undefined;
       };
       assert.deepEqual(
         (await provider.list()).map(({ externalId }) => externalId),
         [id],
-        answer,
+        behaviour,
       );
     }
   });
@@ -226,7 +226,7 @@ describe('a provider', () => {
     const provider = openProvider(t, cloud.settings(), { session: { onTask } });
     const { externalId } = await provider.upload(await uploadRequest(t));
     await provider.delete(externalId);
-    const lists = ['GlanceImageList', 'GlanceImageList']; // of shown and of hidden images
+    const lists = ['GlanceImageList', 'GlanceImageList']; // for visible and hidden images
     assert.deepEqual(tasks, [...lists, 'ImageCreate', 'ImageUpload', 'ImageGet', 'ImageGet', 'ImageDelete']);
   });
 
@@ -237,7 +237,7 @@ describe('a provider', () => {
     const started = performance.now();
     await Promise.all([provider.upload(request), provider.upload({ ...request, uploadId: 'u2' })]);
     const passed = performance.now() - started;
-    // 1 MB without the last piece.
+    // 1 MB without the last chunk.
     assert.ok(passed >= 460, `after ${passed} ms`);
     assert.equal(cloud.glance.images.size, 2);
   });

@@ -8,7 +8,7 @@ import { imageData } from '../../image-builder/src/testing/image-data.ts';
 import { type CloudSettings, OpenStackProvider, type OpenStackProviderOptions } from '../src/index.ts';
 import { SILENT } from './fixtures/silent-logger.ts';
 
-/** A provider with short delays, for one test. */
+/** Creates a provider with short delays for one test. */
 export function openProvider(
   t: TestContext,
   settings: CloudSettings,
@@ -29,14 +29,14 @@ export function openProvider(
 
 /** Options of an image file. */
 export interface FileOptions {
-  /** Bytes. Default: enough for several pieces. */
+  /** Size in bytes. Default: enough for several chunks. */
   readonly size?: number;
   readonly format?: ImageFormat;
   /** Whether its digests are known, as for an image that was built here. Default true. */
   readonly built?: boolean;
 }
 
-/** A request to upload an image file of random content, which is removed after the test. */
+/** Returns a request to upload an image file of random content, which is removed after the test. */
 export async function uploadRequest(
   t: TestContext,
   { size = 3_000_000, format = 'qcow2', built = true }: FileOptions = {},

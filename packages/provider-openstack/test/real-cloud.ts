@@ -6,7 +6,7 @@ import { openStack } from '../../../test/fixtures/openstack/openstack.ts';
 import type { CloudSettings } from '../src/index.ts';
 import { settingsWith } from './fixtures/cloud-settings.ts';
 
-/** A project in a real Keystone and a real Glance, both behind proxies that inject faults. */
+/** A project in a real Keystone and Glance, both behind proxies that inject faults. */
 export interface RealCloud {
   readonly settings: CloudSettings;
   readonly keystone: FaultProxy;
@@ -19,7 +19,7 @@ export interface RealCloud {
   readonly admin: Account;
 }
 
-/** Shared by all tests of a file. */
+/** Services that all tests in a file share. */
 const running = openStack();
 
 /** Creates a project for one test. */

@@ -13,7 +13,7 @@ import { openProvider, uploadRequest } from './provider-fixture.ts';
 import { openRealCloud, type RealCloud } from './real-cloud.ts';
 
 const PUT_FILE = { method: 'PUT', path: /\/file$/ };
-/** An image without data counts as interrupted at once; one with data, never. */
+/** An image without data counts as interrupted at once; an image with data, never. */
 const HASTY = { empty: 0, storing: 60 };
 
 describe('an upload by several processes', () => {
@@ -99,7 +99,7 @@ describe('an upload by several processes', () => {
   });
 });
 
-/** The service handles the request; the client gets the response when `answered` has resolved. */
+/** The service handles the request; the client gets the response once `answered` has resolved. */
 function respondsOnce(answered: Promise<void>): Fault {
   return async (exchange) => {
     const { statusCode = 502 } = (await exchange.fetchResponse()).resume();
@@ -116,7 +116,7 @@ function putsOf({ glance }: RealCloud): number {
   return glance.requests.filter(({ method }) => method === 'PUT').length;
 }
 
-/** Number of GET requests of an image since the second attempt to create it. */
+/** Returns the number of GET requests for an image since the second attempt to create it. */
 function looksAfterConflict({ glance }: RealCloud): number {
   const second = glance.requests.findLastIndex(({ method }) => method === 'POST');
   return glance.requests

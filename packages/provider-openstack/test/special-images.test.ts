@@ -11,7 +11,7 @@ import { openRealCloud, type RealCloud } from './real-cloud.ts';
 interface Site extends RealCloud {
   readonly provider: OpenStackProvider;
   readonly request: UploadRequest;
-  /** Changes an image as another client would. */
+  /** Changes an image like another client. */
   readonly change: (id: string, properties: Readonly<Record<string, unknown>>) => Promise<void>;
 }
 
@@ -31,7 +31,7 @@ async function openSite(t: TestContext, metadata: Readonly<Record<string, string
   return { ...cloud, provider: openProvider(t, cloud.settings), request, change };
 }
 
-/** Ids of all images with the tag of the upload, hidden or not. */
+/** Returns the ids of all images with the tag of the upload, hidden or not. */
 async function idsOf({ account }: Site): Promise<readonly string[]> {
   const glance = await account.glance();
   const pages = await Promise.all(
@@ -62,7 +62,7 @@ describe('a protected image', () => {
   test('a failed upload’s protected image is cleaned up', async (t) => {
     const site = await openSite(t, { protected: 'true', os: 'debian' });
     const { externalId } = await site.provider.upload(site.request);
-    // The image is protected, but a further attempt fails.
+    // The image is protected, but another attempt fails.
     site.glance.inject({ method: 'PATCH' }, respondsWith(403, { body: 'no change' }));
     const again = site.provider.upload({ ...site.request, metadata: { protected: 'true', os: 'other' } });
     await assert.rejects(again, failsWith('forbidden', 'no change'));

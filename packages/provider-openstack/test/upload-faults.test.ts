@@ -33,9 +33,9 @@ const ALWAYS = { times: Number.POSITIVE_INFINITY };
 interface Site extends RealCloud {
   readonly provider: OpenStackProvider;
   readonly request: UploadRequest;
-  /** Number of PUT requests. */
+  /** Returns the number of PUT requests. */
   readonly puts: () => number;
-  /** Asserts that the cloud has only this image, with the data of the file. */
+  /** Asserts that the cloud contains only this image, with the file's data. */
   readonly hasOnly: (externalId: string) => Promise<void>;
 }
 
@@ -66,7 +66,7 @@ interface FaultCase {
   readonly name: string;
   readonly fault: Fault;
   readonly code: CloudErrorCode;
-  /** Part of the message besides the cloud and the request. */
+  /** Part of the message in addition to the cloud and the request. */
   readonly words: string;
 }
 
@@ -133,7 +133,7 @@ describe('a PUT of the file', () => {
       glance.inject({ ...PUT_FILE, ...ALWAYS }, fault);
       await assert.rejects(provider.upload(request), failsWith(code, 'cloud test: PUT ', words));
       assert.deepEqual(await images(), []);
-      // A refused token is replaced once.
+      // A rejected token is replaced once.
       const tries = code === 'auth-failed' ? 2 : 1;
       assert.equal(puts(), isRetried(faultCase) ? ATTEMPTS : tries);
     });

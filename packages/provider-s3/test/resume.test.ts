@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { requestFor, s3Fixture } from './s3-fixture.ts';
 
-/** Requests that change something, each after which the uploading process is killed once. */
+/** Requests that change something. The uploading process is killed once after each of them. */
 const STEPS = [
   ['PutObject', 1],
   ['CreateMultipartUpload', 1],
@@ -19,7 +19,7 @@ const STEPS = [
   ['DeleteObject', 1],
 ] as const;
 
-/** Steps after which a discard is tried, too. */
+/** Steps after which a discard is also tried. */
 const DISCARDED: ReadonlySet<string> = new Set(['CreateMultipartUpload 1', 'UploadPart 3', 'PutObject 3']);
 
 for (const [task, count] of STEPS) {

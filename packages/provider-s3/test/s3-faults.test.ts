@@ -17,14 +17,14 @@ import { S3_SETTINGS, type S3Entry } from '../src/s3-settings.ts';
 
 const MIB = 2 ** 20;
 
-/** Of three parts. */
+/** Size in bytes of a file of three parts. */
 const SIZE = 40 * MIB + 5;
 
 interface Fixture {
   readonly double: S3Double;
   readonly directory: string;
   readonly lines: string[];
-  /** Another builder. */
+  /** Owner of another builder. */
   readonly open: (settings?: Partial<S3Entry>) => S3Provider;
   readonly request: (number?: number, size?: number) => Promise<UploadRequest>;
   readonly writeKeys: (accessKeyId: string) => Promise<void>;
@@ -78,12 +78,12 @@ function operations({ requests }: S3Double, operation: string): number {
   return requests.filter((request) => request.operation === operation).length;
 }
 
-/** Number of downloads of an object that were begun. */
+/** Returns the number of downloads of an object that were begun. */
 function downloads({ requests }: S3Double, key: string): number {
   return requests.filter((request) => request.operation === 'GetObject' && request.key === key).length;
 }
 
-/** Rejects all requests from the third part on, including the cleanup’s. */
+/** Rejects all requests from the third part on, including those for cleanup. */
 function interrupt(double: S3Double): void {
   double.fault = () => (operations(double, 'UploadPart') >= 3 ? { refuse: 'AccessDenied' } : undefined);
 }

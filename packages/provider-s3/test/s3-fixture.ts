@@ -10,11 +10,11 @@ import { startS3Server } from '../../../test/fixtures/s3/s3-server.ts';
 import { S3Provider } from '../src/s3-provider.ts';
 import { S3_SETTINGS, type S3Entry } from '../src/s3-settings.ts';
 
-/** The server of a test file. */
+/** S3 server of a test file. */
 const server = await startS3Server();
 after(() => server.stop());
 
-/** A bucket of one test, and what providers on it need. */
+/** A bucket of one test, and everything that its providers need. */
 export interface S3Fixture {
   readonly client: S3;
   readonly bucket: string;
@@ -25,7 +25,7 @@ export interface S3Fixture {
   readonly secret: string;
   readonly entry: (settings?: Partial<S3Entry>) => S3Entry;
   readonly open: (settings?: Partial<S3Entry>, formats?: readonly ImageFormat[]) => S3Provider;
-  /** Keys of all objects. */
+  /** Lists the keys of all objects. */
   readonly keys: () => Promise<string[]>;
 }
 

@@ -32,7 +32,7 @@ before(async () => {
 });
 after(() => server.nginx.stop());
 
-/** Files in the state directory of the image. */
+/** Lists the files in the image's state directory. */
 async function kept({ repository }: ZuulSite): Promise<readonly string[]> {
   return await readdir(join(repository.directory, '.nodepool-builder', 'state', 'noble')).catch(() => []);
 }

@@ -134,22 +134,22 @@ export class AdminConnection {
     const isEnd = command.kind === 'line' || line === '.';
     const error = this.#replySize === 0 ? errorIn(line) : undefined;
     if (error) {
-      this.#answered();
+      this.#replied();
       command.reject(error);
       return;
     }
     if (!isEnd || command.kind === 'line') passOn(command, line);
     this.#replySize += line.length + LINE_OVERHEAD;
     if (!isEnd) return;
-    this.#answered();
+    this.#replied();
     if (command.error === undefined) command.resolve();
     else command.reject(command.error);
   }
 
-  #answered(): void {
+  #replied(): void {
     this.#replySize = 0;
     this.#pending.shift();
-    this.#timer.answered();
+    this.#timer.replied();
   }
 
   #rejectAll(): void {

@@ -130,7 +130,7 @@ export class ClientConnection {
   };
 
   #onReply(packet: Packet): void {
-    if (this.#requests.answer(packet)) this.#options.onReply();
+    if (this.#requests.settle(packet)) this.#options.onReply();
   }
 
   #onOversized(packet: Packet, size: number): void {

@@ -198,7 +198,7 @@ export class Client implements AsyncDisposable {
       clientId,
       timeout,
       maxPacketSize,
-      onReply: () => server.answered(),
+      onReply: () => server.replied(),
       onClose: (error) => {
         server.lost();
         if (error.code !== 'closed') logger?.warn(error.message);

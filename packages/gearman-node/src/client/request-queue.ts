@@ -30,7 +30,7 @@ export class RequestQueue {
   }
 
   /** Handles a reply; ignores a reply without a request. Returns whether there was one. */
-  answer(packet: Packet): boolean {
+  settle(packet: Packet): boolean {
     for (const request of this.#requests) {
       if (request.expects !== packet.name) continue;
       this.#failBefore(request);
@@ -52,7 +52,7 @@ export class RequestQueue {
 
   /** Restarts the timeout after a silence that the server did not cause. */
   restartTimer(): void {
-    this.#timer.answered(0);
+    this.#timer.replied(0);
   }
 
   /** Fails all requests when the connection has closed. */
@@ -61,9 +61,9 @@ export class RequestQueue {
     this.#timer.stop();
   }
 
-  #failBefore(answered: PendingRequest): void {
+  #failBefore(settled: PendingRequest): void {
     for (const request of this.#requests) {
-      if (request === answered) return;
+      if (request === settled) return;
       this.#reject(request, ignored(request));
     }
   }
@@ -75,7 +75,7 @@ export class RequestQueue {
 
   #remove(request: PendingRequest): void {
     this.#requests.delete(request);
-    this.#timer.answered();
+    this.#timer.replied();
   }
 }
 

@@ -34,7 +34,7 @@ export class PacedServer {
   }
 
   /** Records that the server replied to a request. */
-  answered(): void {
+  replied(): void {
     this.#backoff.reset();
   }
 }

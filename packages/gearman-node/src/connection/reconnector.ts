@@ -53,6 +53,6 @@ export class Reconnector {
       if (!signal.aborted) onFailure(error as ConnectionError);
       return;
     }
-    await serve(socket, () => this.#server.answered());
+    await serve(socket, () => this.#server.replied());
   }
 }

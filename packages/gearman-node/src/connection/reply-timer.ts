@@ -28,7 +28,7 @@ export class ReplyTimer {
   }
 
   /** Records replies to requests. */
-  answered(count = 1): void {
+  replied(count = 1): void {
     this.#outstanding = Math.max(0, this.#outstanding - count);
     if (this.#outstanding > 0) this.#restart();
   }

@@ -41,10 +41,10 @@ export class EchoConfirmation {
   }
 
   /** Handles ECHO_RES. It also completes the earlier requests, because a server replies in order. */
-  answered(token: string): void {
+  replied(token: string): void {
     this.#server.repliesToEcho = true;
     this.#firstReply.stop();
-    this.#replies.answered();
+    this.#replies.replied();
     for (const [sent, resolve] of this.#waiting) {
       if (sent > Number(token)) break;
       this.#waiting.delete(sent);

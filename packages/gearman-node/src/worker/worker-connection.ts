@@ -174,7 +174,7 @@ export class WorkerConnection {
     JOB_ASSIGN_ALL: (self, packet) => self.#onJob(packet),
     ECHO_RES: (self, packet) => {
       self.#server.onReply();
-      self.#echo.answered(packet.key('data'));
+      self.#echo.replied(packet.key('data'));
     },
     ERROR: (self, packet) => self.#onError(new ServerError(packet.text('code'), packet.text('text'))),
   };
@@ -213,7 +213,7 @@ export class WorkerConnection {
 
   #onNoJob(): void {
     if (this.#grabs.outstanding === 0) return;
-    this.#grabAnswered();
+    this.#grabReplied();
     this.#grabWindow.drained();
     this.#state = 'drained';
     if (this.#grabs.outstanding === 0) this.#sleep();
@@ -246,7 +246,7 @@ export class WorkerConnection {
       const message = `${this.#peer} assigned job ${packet.key('handle')} without an outstanding grab`;
       throw new ProtocolError('packet-unexpected', message);
     }
-    this.#grabAnswered();
+    this.#grabReplied();
     this.#grabWindow.served();
     this.#spinGuard.served();
     this.#state = this.#grabWindow.isLoneJob && this.#grabs.outstanding === 0 ? 'served' : 'awake';
@@ -352,10 +352,10 @@ export class WorkerConnection {
     this.#context.dispatch();
   }
 
-  #grabAnswered(): void {
+  #grabReplied(): void {
     this.#isGrabSupported = true;
     this.#server.onReply();
-    this.#grabs.answered();
+    this.#grabs.replied();
   }
 
   #onError(error: ServerError): void {

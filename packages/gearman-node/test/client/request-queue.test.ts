@@ -29,7 +29,7 @@ function queueOf(...expected: readonly PacketName[]): {
     queue.push({
       expects,
       onReply: () => {
-        fates[index] = 'answered';
+        fates[index] = 'settled';
       },
       onFailure: (error: GearmanError) => {
         fates[index] = error.code;
@@ -41,31 +41,31 @@ function queueOf(...expected: readonly PacketName[]): {
 
 test('responses are matched to requests in order', () => {
   const { queue, fates } = queueOf('JOB_CREATED', 'JOB_CREATED');
-  queue.answer(created);
-  assert.deepEqual(fates, ['answered', 'waits']);
-  queue.answer(created);
-  assert.deepEqual(fates, ['answered', 'answered']);
-  queue.answer(created); // ignored: no request expects it
+  queue.settle(created);
+  assert.deepEqual(fates, ['settled', 'waits']);
+  queue.settle(created);
+  assert.deepEqual(fates, ['settled', 'settled']);
+  queue.settle(created); // ignored: no request expects it
 });
 
 test('an ERROR packet fails the oldest request', () => {
   const { queue, fates } = queueOf('JOB_CREATED', 'STATUS_RES');
   queue.fail(new ServerError('QUEUE_ERROR', 'full'));
   assert.deepEqual(fates, ['server-error', 'waits']);
-  queue.answer(status);
-  assert.deepEqual(fates, ['server-error', 'answered']);
+  queue.settle(status);
+  assert.deepEqual(fates, ['server-error', 'settled']);
   queue.fail(new ServerError('LATE', 'unexpected'));
 });
 
 test('a response to a later request fails the requests before it', () => {
   const { queue, fates } = queueOf('STATUS_RES', 'JOB_CREATED', 'STATUS_RES');
-  queue.answer(created);
-  assert.deepEqual(fates, ['server-silent', 'answered', 'waits']);
+  queue.settle(created);
+  assert.deepEqual(fates, ['server-silent', 'settled', 'waits']);
 });
 
 test('an unexpected response has no effect on waiting requests', () => {
   const { queue, fates } = queueOf('JOB_CREATED');
-  queue.answer(status);
+  queue.settle(status);
   assert.deepEqual(fates, ['waits']);
 });
 
@@ -80,7 +80,7 @@ test('a request queue reports silence while requests await a response', (t) => {
   const { queue, silences } = queueOf('JOB_CREATED');
   t.mock.timers.tick(1000);
   assert.equal(silences(), 1);
-  queue.answer(created);
+  queue.settle(created);
   t.mock.timers.tick(10_000);
   assert.equal(silences(), 1);
 });

@@ -9,7 +9,7 @@ test('pauses before reconnecting grow until the server responds to a request', (
   assert.equal(server.pause, 0);
   for (let times = 0; times < 5; times += 1) server.lost();
   assert.ok(server.pause > 4000, `${server.pause}`);
-  server.answered();
+  server.replied();
   server.lost();
   assert.ok(server.pause <= 1000, `${server.pause}`);
 });

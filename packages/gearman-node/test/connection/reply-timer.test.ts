@@ -41,7 +41,7 @@ async function firstOf(between: (timer: ReplyTimer) => void): Promise<string> {
 }
 
 test('each response restarts the time limit for the outstanding requests', async () => {
-  assert.equal(await firstOf((timer) => timer.answered()), 'control');
+  assert.equal(await firstOf((timer) => timer.replied()), 'control');
 });
 
 test('a further request does not restart the time limit of the first', async () => {
@@ -53,7 +53,7 @@ test('the reply timer does not fire after the last response or after it is stopp
   const { timer, silences } = watched();
   timer.sent();
   timer.sent();
-  timer.answered(2);
+  timer.replied(2);
   t.mock.timers.tick(1000);
   timer.sent();
   timer.stop();
@@ -64,7 +64,7 @@ test('the reply timer does not fire after the last response or after it is stopp
 
 test('surplus responses do not count for later requests', () => {
   const { timer } = watched();
-  timer.answered(3);
+  timer.replied(3);
   timer.sent();
   assert.equal(timer.outstanding, 1);
   timer.stop();

@@ -28,9 +28,9 @@ test('an echo response resolves its request and the requests before it', async (
   const { echo, sent } = recorded();
   const requests = [echo.request(), echo.request(), echo.request()];
   assert.deepEqual(sent, ['1', '2', '3']);
-  echo.answered('2');
+  echo.replied('2');
   assert.deepEqual(await resolved(requests), [true, true, false]);
-  echo.answered('3');
+  echo.replied('3');
   assert.deepEqual(await resolved(requests), [true, true, true]);
   echo.end();
 });
@@ -67,7 +67,7 @@ test('a late echo response marks the server as responding', async (t) => {
   const request = echo.request();
   t.mock.timers.tick(1000);
   await request;
-  echo.answered('1');
+  echo.replied('1');
   assert.equal(knowledge.repliesToEcho, true);
   void echo.request();
   assert.deepEqual(sent, ['1', '2']);

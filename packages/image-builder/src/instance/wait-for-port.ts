@@ -28,14 +28,14 @@ export async function waitForPort(
     signal?.throwIfAborted();
     await check();
     const limit = AbortSignal.timeout(TIMEOUTS[round % TIMEOUTS.length] ?? 0);
-    const answered = await probe(
+    const accepted = await probe(
       address,
       signal === undefined ? limit : AbortSignal.any([limit, signal]),
     ).then(
       () => true,
       () => false,
     );
-    if (answered) return;
+    if (accepted) return;
     // The next round checks the signal.
     await delay(INTERVAL, undefined, { signal }).catch(() => {});
   }

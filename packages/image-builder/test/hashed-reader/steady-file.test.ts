@@ -65,9 +65,9 @@ test('reading a file stops at its size when it was opened', async (t) => {
   const file = await SteadyFile.open(path);
   t.after(() => file.close());
   await appendFile(path, 'more');
-  const room = Buffer.alloc(SIZE);
-  assert.ok((await file.read(room, 0)).equals(content));
-  assert.ok((await file.read(room, SIZE - 3)).equals(content.subarray(SIZE - 3)));
+  const buffer = Buffer.alloc(SIZE);
+  assert.ok((await file.read(buffer, 0)).equals(content));
+  assert.ok((await file.read(buffer, SIZE - 3)).equals(content.subarray(SIZE - 3)));
 });
 
 test('a file that becomes shorter while it is read is detected at its end', async (t) => {

@@ -36,7 +36,7 @@ function deletion(
   return { jobs, delete: (signal = AbortSignal.any([])) => deleteFiles(fleet, IMAGE, signal) };
 }
 
-const answered = async (): Promise<void> => {};
+const acknowledged = async (): Promise<void> => {};
 
 /** A job that stays in the queue. */
 const queued = ({ signal }: RunLimits): Promise<never> =>
@@ -45,13 +45,13 @@ const queued = ({ signal }: RunLimits): Promise<never> =>
   });
 
 test('an image’s files count as deleted once a builder has responded and no builder offers it', async () => {
-  const it = deletion(['offered', 'offered', 'unknown', 'gone'], answered);
+  const it = deletion(['offered', 'offered', 'unknown', 'gone'], acknowledged);
   assert.equal(await it.delete(), true);
   assert.deepEqual(it.jobs, [`image-delete:${IMAGE} 0000000001-ownerabc`]);
 });
 
 test('an image that no builder offers does not count as deleted', async () => {
-  const it = deletion(['gone'], answered);
+  const it = deletion(['gone'], acknowledged);
   assert.equal(await it.delete(), false);
   assert.deepEqual(it.jobs, []);
 });

@@ -39,8 +39,8 @@ function checker(document: Document) {
   return (path: string, method: string, status: number, type: string, value: unknown): void => {
     const { responses } =
       document.paths[path]?.[method] ?? assert.fail(`${method} ${path} is not documented`);
-    const answer = String(status) in responses ? String(status) : 'default';
-    const keys = ['paths', path, method, 'responses', answer, 'content', type, 'schema'];
+    const key = String(status) in responses ? String(status) : 'default';
+    const keys = ['paths', path, method, 'responses', key, 'content', type, 'schema'];
     const schema = `api#/${keys.map(escaped).join('/')}`;
     assert.ok(ajv.validate(schema, value), `${method} ${path}: ${ajv.errorsText()}`);
   };
@@ -121,7 +121,7 @@ describe('the API of --web', () => {
         checked += 1;
       }
     }
-    assert.ok(checked >= 10, `${checked} answers checked`);
+    assert.ok(checked >= 10, `${checked} responses checked`);
     for (const [path, operations] of Object.entries(document.paths)) {
       for (const method of ['post', 'delete'].filter((name) => name in operations)) {
         const place = path.replace('{id}', 'none');

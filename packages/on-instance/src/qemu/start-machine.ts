@@ -43,7 +43,7 @@ export async function startMachine(
   } finally {
     await log.close();
   }
-  while (!(await answers(directory))) {
+  while (!(await responds(directory))) {
     signal?.throwIfAborted();
     if (failure !== undefined) throw await launchFailed(directory, failure);
     await delay(INTERVAL);
@@ -51,7 +51,7 @@ export async function startMachine(
 }
 
 /** Returns whether QEMU replies. It listens before it has created its devices, but replies only afterwards. */
-async function answers(directory: InstanceDirectory): Promise<boolean> {
+async function responds(directory: InstanceDirectory): Promise<boolean> {
   try {
     const qmp = await QmpConnection.open(directory.file(INSTANCE_FILES.monitor));
     qmp?.close();

@@ -12,7 +12,7 @@ function text({ name, version, architecture }: Package): string {
   return `${name} ${version} ${architecture}`;
 }
 
-/** Short form of changes: `+name version architecture`. */
+/** Formats changes: `+name version architecture`. */
 function lines(before: readonly Package[], after: readonly Package[]): string[] {
   const { added, removed, changed } = comparePackages(before, after);
   return [

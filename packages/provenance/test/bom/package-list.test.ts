@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MAX_PACKAGES, parsePackageList } from '../../src/bom/package-list.ts';
 
-/** `deb curl 7.88 amd64` for each package. */
+/** Formats each package as `deb curl 7.88 amd64`. */
 async function linesOf(text: string): Promise<readonly string[]> {
   const { packages } = await parsePackageList(text);
   return packages.map(({ type, name, version, architecture }) =>

@@ -17,7 +17,7 @@ async function stoppedInstance({ openInstances }: InstanceFixture): Promise<Inst
   return instance;
 }
 
-/** Names of the AMIs, and the number of snapshots, besides the base image's. */
+/** Returns the names of the AMIs, and the number of snapshots other than the base image's. */
 function stored({ double }: InstanceFixture): [names: string[], snapshots: number] {
   const { images, snapshots } = double.region();
   const names = images.all().map(({ name }) => name);

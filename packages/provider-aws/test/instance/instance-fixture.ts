@@ -12,7 +12,7 @@ import { type AwsFixture, awsFixture, entryOf } from '../aws-fixture.ts';
 export const PUBLIC_KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFnHZBJyMWbIEBXFHYJFxBsbTRQOtVpTyeJ6MRXjZtXf test';
 
-/** A double with the base image `base`, and providers of instances. */
+/** A double with the base image `base`, and instance providers. */
 export interface InstanceFixture extends AwsFixture {
   readonly openInstances: (
     settings?: Parameters<typeof entryOf>[0],

@@ -21,7 +21,7 @@ function fails(code: ImageErrorCode, words: RegExp): (error: unknown) => boolean
   };
 }
 
-/** What exists in a region. */
+/** Returns the resources in a region. */
 function resources({ double }: InstanceFixture): object {
   const region = double.region();
   const instances = region.instances.all().filter(({ state }) => !/terminated|shutting-down/.test(state));

@@ -16,15 +16,15 @@ import { openRealCloud, type RealCloud } from '../real-cloud.ts';
 export const PUBLIC_KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFnHZBJyMWbIEBXFHYJFxBsbTRQOtVpTyeJ6MRXjZtXf test';
 
-/** A project in a real Keystone and a real Glance, with a double of Nova and Neutron next to them. */
+/** A project in a real Keystone and Glance, with a Nova and Neutron double next to them. */
 export interface NovaCloud extends RealCloud {
   readonly nova: NovaDouble;
-  /** Proxy before the double. */
+  /** Proxy in front of the double. */
   readonly faults: FaultProxy;
   readonly open: (options?: Partial<OpenStackInstanceProviderOptions>) => OpenStackInstanceProvider;
 }
 
-/** For `assert.rejects`: an {@link ImageError} with this code, whose message contains these words. */
+/** For `assert.rejects`: checks for an {@link ImageError} with this code and words in its message. */
 export function fails(code: ImageErrorCode, words: RegExp): (error: unknown) => boolean {
   return (error) => {
     assert.ok(error instanceof ImageError, String(error));

@@ -55,7 +55,7 @@ test('an instance in Nova that cannot be removed causes an error and stays in th
   faults.inject({ method: 'DELETE', times: 3 }, respondsWith(500));
   await assert.rejects(instance.destroy(), fails('cleanup-failed', /500/));
 
-  // The host does not respond, and each reading of the clock is half a minute later.
+  // The host does not respond, and the clock advances half a minute with each reading.
   faults.inject({ method: 'DELETE', path: /\/servers\// }, respondsWith(204));
   let clock = 0;
   t.mock.method(performance, 'now', () => (clock += 30_000));

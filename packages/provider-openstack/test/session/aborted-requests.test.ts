@@ -70,8 +70,8 @@ describe('a cloud that is closed while it opens', () => {
   it('a cloud that is closed while it opens keeps later sessions when the opening fails', async () => {
     const settings = settingsWith({ type: 'none', endpoint: 'http://127.0.0.1:1' });
     const slow = Promise.withResolvers<typeof settings>();
-    const answers = [slow.promise];
-    const options = { settings: async () => answers.shift() ?? settings, logger: SILENT };
+    const pending = [slow.promise];
+    const options = { settings: async () => pending.shift() ?? settings, logger: SILENT };
     const cloud = new LazyCloud(options, (session) => session);
     const failing = cloud.open();
     cloud.close();

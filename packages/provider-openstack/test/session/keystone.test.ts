@@ -9,7 +9,7 @@ import { ManualClock } from '../fixtures/manual-clock.ts';
 import type { Ending } from '../fixtures/plain-client.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';
 
-/** A cloud with these paths, and the requested ones. */
+/** Creates a cloud with these paths, and records the requested ones. */
 async function cloudOf(
   t: Ending,
   replies: (url: string) => Record<string, Reply | ((request: SeenRequest) => Reply)>,

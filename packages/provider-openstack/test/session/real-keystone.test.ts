@@ -42,7 +42,7 @@ function fieldOf(key: 'id' | 'owner' | 'checksum'): (image: unknown) => string {
   return (image) => String(Object(image)[key]);
 }
 
-/** Creates an image in Glance as this user and returns the id of its project. */
+/** Creates an image in Glance as this user. Returns the id of its project. */
 async function ownerOfNewImage(auth: CloudAuth): Promise<string> {
   const client = openSession(auth).client({ type: 'image', interface: 'public', version: 'v2' });
   const body = { name: 'x', disk_format: 'raw', container_format: 'bare' };
@@ -120,7 +120,7 @@ describe('real tokens', () => {
 });
 
 describe('a real token that was revoked', () => {
-  /** A client with a revoked token, and a `queued` image. */
+  /** Creates a client with a revoked token, and a `queued` image. */
   async function clientWithRevokedToken(t: TestContext): Promise<{ client: ServiceClient; path: string }> {
     const client = openSession(passwordOf(account)).client({
       type: 'image',

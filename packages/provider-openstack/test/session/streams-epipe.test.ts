@@ -15,7 +15,7 @@ const SERVER = `
   const { parentPort, workerData: flag } = require('node:worker_threads');
   const server = createServer((socket) => {
     socket.once('readable', () => parentPort.postMessage('bytes'));
-    parentPort.once('message', () => socket.write('the answer', () => socket.resetAndDestroy()));
+    parentPort.once('message', () => socket.write('the response', () => socket.resetAndDestroy()));
     socket.on('close', () => {
       Atomics.store(flag, 0, 1);
       Atomics.notify(flag, 0);
@@ -32,12 +32,12 @@ it('a response is read although the connection was reset before the next write',
   keepReadingAfterEpipe(socket);
   socket.write('first');
   await once(server, 'message');
-  server.postMessage('answer');
+  server.postMessage('response');
   // nothing is read meanwhile, so that the write below fails before the response is read
   Atomics.wait(flag, 0, 0);
   socket.write('second');
-  let answer = '';
-  for await (const text of socket) answer += text;
-  assert.equal(answer, 'the answer');
+  let response = '';
+  for await (const text of socket) response += text;
+  assert.equal(response, 'the response');
   socket.destroy();
 });

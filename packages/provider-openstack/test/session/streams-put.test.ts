@@ -9,7 +9,7 @@ import { failsWith } from '../fixtures/fails-with.ts';
 
 const CHUNK = Buffer.alloc(65_536, 'x');
 
-/** Handles a connection of the server. */
+/** Handles a connection to the server. */
 let serve: (socket: Socket) => void;
 let sockets: Socket[];
 let server: ReturnType<typeof createServer>;
@@ -27,7 +27,7 @@ afterEach(async () => {
   await once(server.close(), 'close');
 });
 
-/** A body of so many bytes; `pulled` returns the number of requested bytes. */
+/** Creates a body of this size; `pulled` returns the number of requested bytes. */
 function bodyOf(size: number): { body: Readable; pulled: () => number } {
   let pulled = 0;
   const read = function (this: Readable): void {
@@ -60,7 +60,7 @@ function put(
   });
 }
 
-/** Reads a request with so many body bytes. */
+/** Reads a request with this number of body bytes. */
 function readBody(size: number, whole: (socket: Socket) => void): (socket: Socket) => void {
   return (socket) => {
     let head = '';

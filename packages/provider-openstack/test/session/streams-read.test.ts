@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { readStream } from '../../src/session/streams.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
 
-/** Action of the server after the first piece. */
+/** Action of the server after the first chunk. */
 let goOn: (response: ServerResponse) => void;
 let status = 200;
 let server: Server;
@@ -25,7 +25,7 @@ after(() => {
 });
 
 interface ReadLimits {
-  /** Awaited between the response and the first piece. */
+  /** Awaited between the headers and the first chunk. */
   readonly pause?: Promise<unknown>;
   readonly stallTimeout?: number;
   readonly signal?: AbortSignal;

@@ -5,7 +5,7 @@ import { ManualClock } from '../fixtures/manual-clock.ts';
 
 const SIGNAL = new AbortController().signal;
 
-/** A keeper of tokens with a lifetime of an hour, and the number of issued tokens. */
+/** Creates a keeper of tokens with a lifetime of an hour, and counts the issued tokens. */
 function hourlyTokens(): { keeper: TokenKeeper; clock: ManualClock; issued: () => number } {
   const clock = new ManualClock();
   let count = 0;

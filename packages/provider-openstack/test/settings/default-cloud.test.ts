@@ -20,7 +20,7 @@ function credentialsOf(word: string): View['credentials'] {
   return { auth_url: `https://${word}.example`, username: word, password: word, project_name: word };
 }
 
-/** Settings of the cloud for a letter of the table, without the provider’s. */
+/** Returns the cloud settings for a letter of the table, without the provider’s. */
 function cloudOf(letter: string, environment: Readonly<Record<string, string>>): View {
   if (letter === 'o') return OWN;
   if (letter !== 'e')

@@ -1,4 +1,4 @@
-"""Prints the release of openstacksdk, and what it makes of each case that comes on standard input, as JSON."""
+"""Prints the release of openstacksdk, and its settings for each case on standard input, as JSON."""
 import importlib
 import importlib.metadata
 import json
@@ -16,7 +16,7 @@ def settings_of(case):
     os.environ.clear()
     os.environ.update(CACHE | case['env'])
     os.chdir(case['cwd'])
-    # The search path is made when the module is loaded.
+    # The search path is set when the module is loaded.
     importlib.reload(loader)
     region = loader.OpenStackConfig().get_one(cloud=case['cloud'], **case['arguments'])
     verify, cert = region.get_requests_verify_args()
@@ -48,7 +48,7 @@ def settings_of(case):
 def settings_or_error(case):
     try:
         return settings_of(case)
-    except Exception as error:  # whatever it is, the case is refused
+    except Exception as error:  # any error means that the case is rejected
         return {'error': type(error).__name__}
 
 

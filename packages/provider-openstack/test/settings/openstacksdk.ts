@@ -9,9 +9,9 @@ export type SdkView = Readonly<Record<string, unknown>>;
 
 /** Results of Debian's openstacksdk. */
 export interface SdkResults {
-  /** Such as `4.4.0`. */
+  /** Release, such as `4.4.0`. */
   readonly release: string;
-  /** For each case; undefined for an error. */
+  /** Settings for each case; undefined for an error. */
   readonly views: readonly (SdkView | undefined)[];
 }
 
@@ -59,7 +59,7 @@ function todaysNames(auth: Readonly<Record<string, unknown>>): unknown {
   );
 }
 
-/** Our settings in openstacksdk's names. */
+/** Converts our settings to openstacksdk's names. */
 export function sdkView(settings: CloudSettings): SdkView {
   const { tls } = settings;
   return flat({
@@ -126,7 +126,7 @@ function named(kind: string, nameKey: string, who: NamedInDomain | undefined): R
   };
 }
 
-/** Keys with dots, without null, undefined and empty texts: `auth.username`. */
+/** Flattens to keys with dots, without null, undefined and empty texts: `auth.username`. */
 function flat(value: Readonly<Record<string, unknown>>, prefix = ''): SdkView {
   const entries = Object.entries(value).flatMap(([key, entry]): [string, unknown][] => {
     if (entry === null || entry === undefined || entry === '') return [];

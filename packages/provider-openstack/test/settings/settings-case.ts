@@ -3,7 +3,7 @@ import type { NodepoolCredentials } from '../../src/settings/cloud-auth.ts';
 /** Files, environment and request of one case. */
 export interface SettingsCase {
   readonly title: string;
-  /** Texts of files by their paths: `cwd/clouds.yaml`, `home/.config/openstack/secure.yaml`, `site/openstack/…`. */
+  /** Contents of files by path: `cwd/clouds.yaml`, `home/.config/openstack/secure.yaml`, `site/openstack/…`. */
   readonly files?: Readonly<Record<string, string>>;
   /** `$TREE` in a value is the directory of the files. */
   readonly env?: Readonly<Record<string, string>>;
@@ -13,21 +13,21 @@ export interface SettingsCase {
   /** Deliberate differences from openstacksdk. */
   readonly differs?: {
     readonly why: string;
-    /** First release of openstacksdk with the difference: earlier ones have our values. Default: all releases. */
+    /** First release of openstacksdk with the difference; earlier ones have our values. Default: all releases. */
     readonly since?: string;
     /** Different values; undefined for an absent one. */
     readonly ours: Readonly<Record<string, unknown>>;
   };
 }
 
-/** The difference of a provider with a project of its own. */
+/** The difference for a provider with its own project. */
 export const PROJECT_OF_PROVIDER: NonNullable<SettingsCase['differs']> = {
   why: 'openstacksdk prefers the project of the cloud',
   since: '2.0',
   ours: { 'auth.project_name': 'of-provider' },
 };
 
-/** `clouds.yaml` with one valid cloud, `cloud`, and further lines for it. */
+/** Returns a `clouds.yaml` with one valid cloud, `cloud`, and additional lines for it. */
 export function oneCloud(...lines: readonly string[]): string {
   return [
     'clouds:',

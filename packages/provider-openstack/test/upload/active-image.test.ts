@@ -10,12 +10,12 @@ import { SILENT } from '../fixtures/silent-logger.ts';
 
 const { signal } = new AbortController();
 
-/** Successive states of an image and of its tasks; the last one remains. */
+/** Successive states of an image and its tasks. The last one is repeated. */
 interface Course {
   readonly arrival: ActiveImageOptions['arrival'];
   readonly statuses: readonly string[];
   readonly tasks?: readonly (object | readonly object[])[];
-  /** Seconds. Default: longer than any test. */
+  /** Timeout in seconds. Default: longer than any test. */
   readonly timeout?: number;
 }
 

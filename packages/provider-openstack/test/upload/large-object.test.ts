@@ -16,7 +16,7 @@ const PLACE = { container: 'images', name: 'an upload' };
 interface Store {
   readonly cloud: CloudDouble;
   readonly store: ObjectStore;
-  /** Puts the data in segments of 300 kB. */
+  /** Uploads the data in segments of 300 kB. */
   readonly put: () => Promise<void>;
 }
 
@@ -92,7 +92,7 @@ test('a large object’s segment with other data in the store causes an error', 
 
 const SMALL = randomBytes(1000);
 
-/** Data in pieces that match no segment, and a counter of its readings. */
+/** Data in chunks that match no segment, and a counter of its reads. */
 function source(): { segments: Segments; readings: () => number } {
   let readings = 0;
   const open = (start: number): Readable => {

@@ -13,7 +13,7 @@ const OPTIONS: RetryOptions = {
   signal: new AbortController().signal,
 };
 
-/** Throws these errors in turn, then returns the number of the attempt. */
+/** Throws these errors in turn, and then returns the number of the attempt. */
 function failing(...errors: readonly Error[]): (attempt: number) => Promise<number> {
   return async (attempt) => {
     const error = errors[attempt - 1];

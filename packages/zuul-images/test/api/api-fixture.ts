@@ -8,14 +8,14 @@ import { ManualClock } from './manual-clock.ts';
 /** A signal that never aborts. */
 export const ON: AbortSignal = new AbortController().signal;
 
-/** All builds of all pages. */
+/** Returns all builds of all pages. */
 export async function allBuilds(api: ZuulApi, query: BuildQuery, signal: AbortSignal): Promise<ZuulBuild[]> {
   const builds: ZuulBuild[] = [];
   for await (const page of api.builds(query, signal)) builds.push(...page);
   return builds;
 }
 
-/** A client of an API, with a clock whose delays take no time. */
+/** Creates an API client with a clock whose delays take no time. */
 export class ApiFixture {
   readonly clock: ManualClock = new ManualClock();
   readonly logger: RecordingLogger = new RecordingLogger();

@@ -1,6 +1,6 @@
 import type { ZuulBuild } from '../../src/api/zuul-build.ts';
 
-/** A successful build. */
+/** Returns a successful build. */
 export function makeBuild(more: Partial<ZuulBuild> = {}): ZuulBuild {
   const id = more.id ?? 1;
   return {

@@ -2,7 +2,7 @@ import type { Clock } from '@nodepool-builder/image-builder/plugin';
 
 /** A clock whose sleeps end at once. */
 export class ManualClock implements Clock {
-  /** In milliseconds, in order. */
+  /** Lengths of the sleeps in milliseconds, in order. */
   readonly sleeps: number[] = [];
   #now = Date.now();
 

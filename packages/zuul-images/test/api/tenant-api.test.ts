@@ -13,7 +13,7 @@ interface Form {
   /** Path of api-url. */
   readonly path?: string;
   readonly tenant?: string;
-  /** Path of the request for builds. */
+  /** Path of the builds request. */
   readonly asked: string;
 }
 

@@ -8,7 +8,7 @@ import { zuulFailure } from './zuul-failure.ts';
 
 const VERSIONS = Object.keys(ZUUL_RELEASES) as ZuulVersion[];
 
-/** Each differs from the query in one value. */
+/** Builds that each differ from the query in one value. */
 const OTHERS: readonly BuildStart[] = [
   { project: 'opendev/other' },
   { project: 'opendev.org/opendev/system-config' },

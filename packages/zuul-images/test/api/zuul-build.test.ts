@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { parseBuild } from '../../src/api/zuul-build.ts';
 
-/** Written by hand from the API's documentation, not by the double. */
+/** Build written by hand according to the API's documentation, independent of the double. */
 const FLAT = {
   uuid: 'f00d',
   job_name: 'build-image',

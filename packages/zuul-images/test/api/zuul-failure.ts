@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { CloudError, type CloudErrorCode } from '@nodepool-builder/image-builder/plugin';
 
-/** For `assert.rejects` and `assert.throws`: a {@link CloudError} of this code whose message contains these words. */
+/** For `assert.rejects` and `assert.throws`: checks for a {@link CloudError} with this code and these words. */
 export function zuulFailure(code: CloudErrorCode, ...words: string[]): (error: unknown) => boolean {
   return (error) => {
     assert.ok(error instanceof CloudError, String(error));

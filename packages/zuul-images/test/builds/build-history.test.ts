@@ -27,7 +27,7 @@ const SOURCE: ImageSource = {
   'require-sha256': false,
 };
 
-/** The expected choice: the newest image, if it is newer than the last imported one. */
+/** Expected choice: the newest image, if it is newer than the last imported one. */
 class Expectation {
   readonly imported: BuildRow[] = [];
   readonly lost = new Set<BuildRow>();
@@ -48,7 +48,7 @@ class Expectation {
   }
 }
 
-/** Seconds, the resolution of Zuul. */
+/** Converts a time to seconds, the resolution of Zuul. */
 function endOf({ end }: BuildRow): number {
   return Math.floor((end?.getTime() ?? 0) / 1000);
 }

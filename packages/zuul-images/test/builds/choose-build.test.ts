@@ -21,7 +21,7 @@ function build(id: number, more: Partial<ZuulBuild> = {}): ZuulBuild {
   return makeBuild({ id, artifacts: image(`${id}`), ...more });
 }
 
-/** Number of the chosen build. */
+/** Returns the number of the chosen build. */
 function chosenOf(
   builds: readonly ZuulBuild[],
   history: ProcessedHistory = EMPTY_HISTORY,
@@ -29,7 +29,7 @@ function chosenOf(
   return chooseBuild(builds, RULES, history).chosen?.build.id;
 }
 
-/** The history after the import of the chosen build. */
+/** Returns the history after the chosen build was imported. */
 function after(...builds: readonly ZuulBuild[]): ProcessedHistory {
   const { chosen } = chooseBuild(builds, RULES, EMPTY_HISTORY);
   assert.ok(chosen !== undefined);

@@ -1,4 +1,4 @@
-/** Records one build after the other until it is killed, and prints its number: `history-victim.ts DIRECTORY`. */
+/** Records builds in sequence until it is killed, and prints their numbers: `history-victim.ts DIRECTORY`. */
 import { ProcessedBuilds, withImported } from '../../src/builds/processed-builds.ts';
 
 const processed = await ProcessedBuilds.open(process.argv[2] ?? '', 'noble');

@@ -13,7 +13,7 @@ const SEED: ImageRules = {
   ],
 };
 
-/** For the roles of zuul-jobs. */
+/** Metadata as the roles in zuul-jobs return it. */
 const FIELD: ImageRules = {
   'image-name': 'noble',
   'require-sha256': false,

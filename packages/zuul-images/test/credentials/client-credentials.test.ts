@@ -7,7 +7,7 @@ import { ManualClock } from '../api/manual-clock.ts';
 import { zuulFailure } from '../api/zuul-failure.ts';
 import { TokenFixture } from './token-fixture.ts';
 
-/** With characters that a form encodes. */
+/** Secret with characters that a form encodes. */
 const CLIENT = { id: 'image builder', secret: 'secret: of+the client&' };
 
 interface Wiring {

@@ -20,7 +20,7 @@ function scriptOf(script: string, ...args: readonly string[]): ZuulCredentials {
   return credentialsOf(['sh', '-c', script, 'sh', ...args]);
 }
 
-/** Expires in ten minutes. */
+/** Token that expires in ten minutes. */
 function token(subject: string, now: number): string {
   const seconds = Math.floor(now / 1000);
   return signToken({ iss: 'i', aud: 'a', sub: subject, iat: seconds, exp: seconds + 600 }, 'k');

@@ -40,13 +40,13 @@ export class TokenFixture {
     return writeFile(this.path(name), content);
   }
 
-  /** A token that the Zuul accepts. */
+  /** Returns a token that Zuul accepts. */
   mint({ now = Date.now() } = {}): string {
     return mint({ now }).value;
   }
 }
 
-/** A token of the subject `nodepool`. */
+/** Returns a token of the subject `nodepool`. */
 export function mint({ now }: { readonly now: number }): IssuedToken {
   const { issuer, clientId: audience, secret } = AUTHENTICATOR;
   return mintToken({ issuer, audience, subject: 'nodepool', 'secret-file': '/nonexistent' }, secret, now);

@@ -9,7 +9,7 @@ import { ManualClock } from '../api/manual-clock.ts';
 import { zuulFailure } from '../api/zuul-failure.ts';
 import { AUTHENTICATOR, TokenFixture } from './token-fixture.ts';
 
-/** Tokens of the requests for builds. */
+/** Returns the tokens of the builds requests. */
 function tokens({ zuul }: TokenFixture): readonly (string | undefined)[] {
   return zuul.listings.map(({ headers }) => headers.authorization?.replace('Bearer ', ''));
 }
@@ -124,7 +124,7 @@ describe('a minted token', () => {
     const clock = new ManualClock();
     const { builds } = wired(fixture, minted(fixture, clock));
     await assert.rejects(builds(), zuulFailure('auth-failed', 'AuthTokenInvalidSignatureException'));
-    // In the same second the next token would be the same.
+    // In the same second, the next token would be equal.
     assert.equal(tokens(fixture).length, 1);
   });
 

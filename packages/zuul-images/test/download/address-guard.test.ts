@@ -25,7 +25,7 @@ for (const [network, addresses] of [
   });
 }
 
-/** Names and their addresses. */
+/** Host names and their addresses. */
 const NAMES: Readonly<Record<string, readonly string[]>> = {
   'zuul.example.com': ['203.0.113.5'],
   'zuul.local': ['10.0.0.5'],
@@ -44,7 +44,7 @@ function guardOf(options: Partial<AddressGuardOptions> = {}): AddressGuard {
   });
 }
 
-/** The lookup that Node's `net` makes before it connects. */
+/** Does the lookup that Node's `net` makes before it connects. */
 async function lookUp(
   guard: AddressGuard,
   host: string,

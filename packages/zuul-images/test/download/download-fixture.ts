@@ -21,7 +21,7 @@ export const IMPATIENT = {
   maxRetryAfter: 0.02,
 } as const;
 
-/** Half of the smallest part of a download. */
+/** Half of the min part of a download. */
 export const BLOCK: number = 128 * 1024;
 
 /** Access to servers on loopback, but not to other internal networks. */
@@ -29,7 +29,7 @@ export const LOCAL: ArtifactAccess = { guard: new AddressGuard({ configuredUrls:
 
 /** A directory for a download. */
 export class DownloadFixture {
-  /** The finished file. */
+  /** Path of the finished file. */
   readonly destination: string;
   readonly directory: string;
   readonly logger = new RecordingLogger();
@@ -60,13 +60,13 @@ export class DownloadFixture {
     return artifact;
   }
 
-  /** Files of the partial download. */
+  /** Lists the files of the partial download. */
   async partial(): Promise<readonly string[]> {
     return await readdir(this.directory).catch(() => []);
   }
 }
 
-/** An nginx that ends with the test. */
+/** Starts an nginx that ends with the test. */
 export async function nginxFor(t: TestContext, directives?: string): Promise<Nginx> {
   const nginx = await startNginx(directives);
   t.after(() => nginx.stop());
@@ -79,7 +79,7 @@ export interface Asked {
   readonly headers: IncomingMessage['headers'];
 }
 
-/** A server that does what nginx never does. */
+/** A server that behaves as nginx never does. */
 export interface OddServer {
   readonly url: string;
   readonly asked: readonly Asked[];
@@ -103,7 +103,7 @@ export async function oddServer(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
 }
 
-/** Sends the head of a response with a range, and returns the response’s body. */
+/** Sends the head of a response with a range. Returns the response’s body. */
 export function sendRange(
   { headers }: IncomingMessage,
   response: ServerResponse,
@@ -120,7 +120,7 @@ export function sendRange(
   return part;
 }
 
-/** Random bytes around a long hole, like a disk image. */
+/** Returns random bytes around a long hole, like a disk image. */
 export function imageContent(size: number): Buffer {
   return Buffer.concat([randomBytes(size / 4), Buffer.alloc(size / 2), randomBytes(size / 4)]);
 }

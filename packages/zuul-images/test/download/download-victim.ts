@@ -1,5 +1,5 @@
 /**
- * Downloads over two connections: `download-victim.ts URL DIRECTORY [COUNT]`. With a count it kills itself at the
+ * Downloads over two connections: `download-victim.ts URL DIRECTORY [COUNT]`. With a count, it kills itself at the
  * response with this number. Prints the path of the file.
  */
 import { subscribe } from 'node:diagnostics_channel';

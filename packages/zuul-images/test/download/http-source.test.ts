@@ -8,7 +8,7 @@ import { AddressGuard } from '../../src/download/address-guard.ts';
 import type { ArtifactAccess } from '../../src/download/http-source.ts';
 import { BLOCK, DownloadFixture, oddServer, sendRange } from './download-fixture.ts';
 
-/** A service for this host alone. */
+/** Address of a service for this host alone. */
 async function innerService(t: TestContext): Promise<{ readonly url: string; readonly asked: () => number }> {
   let asked = 0;
   const server = createServer((request, response) => {
@@ -23,7 +23,7 @@ async function innerService(t: TestContext): Promise<{ readonly url: string; rea
   return { url: `http://127.0.0.2:${(server.address() as AddressInfo).port}/secret`, asked: () => asked };
 }
 
-/** Access to the internet, for which 127.0.0.1 stands. */
+/** Access to the internet, which 127.0.0.1 represents. */
 function internet(...allowedHosts: readonly string[]): { readonly access: ArtifactAccess } {
   const configuredUrls = ['http://203.0.113.5/'];
   return {
@@ -75,7 +75,7 @@ for (const location of [
   });
 }
 
-/** Milliseconds: short for a test, long enough for a busy machine. */
+/** Timeout in milliseconds: short for a test, long enough for a busy machine. */
 const STALL = 500;
 
 /** Writes single bytes until the connection ends. */

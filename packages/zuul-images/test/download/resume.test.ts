@@ -12,7 +12,7 @@ import { BLOCK, DownloadFixture, nginxFor, oddServer, sendRange, sha256 } from '
 
 const KILLS = 10;
 
-/** Runs a download that kills itself at a response of the server, or that succeeds; returns how it ended. */
+/** Runs a download that kills itself at a response of the server, or succeeds. Returns how it ended. */
 async function runVictim({ directory }: DownloadFixture, url: string, responses?: number): Promise<unknown> {
   const victim = join(import.meta.dirname, 'download-victim.ts');
   const args = [...process.execArgv, victim, url, directory];
@@ -55,7 +55,7 @@ async function halfWay(t: TestContext, content: Buffer, etag: () => string = () 
   return { fixture, server, url };
 }
 
-/** Bytes on disk, as the log of the last attempt says. */
+/** Returns the bytes on disk, according to the log of the last attempt. */
 function onDisk({ logger }: DownloadFixture): number {
   return Number(/(\d+) of them are already on disk/.exec(logger.lines.at(-1) ?? '')?.[1]);
 }

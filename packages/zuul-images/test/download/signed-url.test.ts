@@ -4,7 +4,7 @@ import { isExpired } from '../../src/download/stored-object.ts';
 
 const END = Date.parse('2026-11-21T12:00:00Z');
 
-/** All expire at {@link END}. */
+/** URLs that all expire at {@link END}. */
 const QUERIES = [
   'X-Amz-Date=20261121T110000Z&X-Amz-Expires=3600',
   'X-Goog-Date=20261121T110000Z&X-Goog-Expires=3600',

@@ -7,7 +7,7 @@ import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
 import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { type Coding, codingOf, unpack, unpackedName } from '../../src/download/unpacking.ts';
 
-/** Yields the pieces of a file in one memory, as a spool does. */
+/** Yields the chunks of a file in the same memory, as a spool does. */
 async function* lent(content: Buffer, size: number): AsyncGenerator<Buffer> {
   const memory = Buffer.alloc(size);
   for (let at = 0; at < content.length; at += size) {
@@ -25,7 +25,7 @@ async function unpackAll(coding: Coding, packed: Buffer, pieceSize: number): Pro
   return Buffer.concat(chunks);
 }
 
-/** Output of `pzstd`, of `cat`, and of `gzip` when it appends. */
+/** Output of `pzstd`, of `cat`, and of an appending `gzip`. */
 describe('several frames', () => {
   const parts = [randomBytes(3000), Buffer.alloc(700_000), randomBytes(10)];
   for (const [coding, pack] of [

@@ -12,7 +12,7 @@ const PACKED = gzipSync(CONTENT, { level: 1 });
 
 type Responder = (request: IncomingMessage, response: ServerResponse, count: number) => void;
 
-/** Sends all bytes to a request without a range, else what `ranged` sends. */
+/** Sends all bytes in response to a request without a range; otherwise calls `ranged`. */
 function wholeOr(ranged: Responder): Responder {
   return (request, response, count) => {
     if (request.headers.range === undefined) response.end(CONTENT);

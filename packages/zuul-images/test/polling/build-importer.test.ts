@@ -20,7 +20,7 @@ function imageIdOf({ uuid, end }: BuildRow): string {
   return importedImageId({ image: 'noble', uuid, endTime: end?.getTime() ?? 0 });
 }
 
-/** Simulated builds; about half of them build an image. */
+/** Number of simulated builds, about half of which build an image. */
 const BUILDS = 1200;
 
 describe('an importer', () => {

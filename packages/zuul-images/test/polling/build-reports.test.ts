@@ -14,7 +14,7 @@ import { OldBroker } from './old-broker.ts';
 
 const TOPIC = 'zuul/example/periodic';
 
-/** Bytes, more than the limit of a report. */
+/** Size in bytes, above the limit of a report. */
 const TOO_MUCH = 1024 * 1024 + 1;
 
 function report(job: string, result: string): string {

@@ -48,7 +48,7 @@ export class FakeBuilders implements Pick<BuilderSite, 'isOffered' | 'requestBui
     return undefined;
   }
 
-  /** Uuids of the builds of all jobs. */
+  /** UUIDs of the builds of all jobs. */
   get askedFor(): readonly string[] {
     return this.asked.map(({ key }) => key);
   }
@@ -74,7 +74,7 @@ export class DisklessProcessedBuilds {
 /** Settings of an {@link ImporterFixture}. */
 interface FixtureOptions {
   readonly builders?: FakeBuilders;
-  /** Default: a file that is read again after each restart. */
+  /** Processed builds. Default: a file that is read again after each restart. */
   readonly processed?: BuildImporterOptions['processed'];
 }
 
@@ -83,9 +83,9 @@ export class ImporterFixture {
   readonly builders: FakeBuilders;
   readonly logger = new RecordingLogger();
   readonly clock = new ManualClock();
-  /** Uuids of builds with expired artifacts. */
+  /** UUIDs of builds with expired artifacts. */
   readonly expired = new Set<string>();
-  /** Error of the question whether artifacts have expired. */
+  /** Error of the check whether artifacts have expired. */
   unknown: Error | undefined;
   readonly #api: BuildImporterOptions['api'];
   readonly #openProcessed: () => Promise<BuildImporterOptions['processed']>;
@@ -107,7 +107,7 @@ export class ImporterFixture {
     await this.#importer.run(ON);
   }
 
-  /** Continues like another process, from the files on disk. */
+  /** Continues like another process, with the files on disk. */
   restart(): void {
     this.#importer = undefined;
   }

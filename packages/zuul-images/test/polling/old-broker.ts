@@ -8,10 +8,10 @@ const CONNECT = 0x10;
 const SUBSCRIBE = 0x82;
 
 /**
- * A minimal broker that supports only MQTT 3.1.1. It expects packets below 128 bytes, each in a chunk of its own.
+ * A minimal broker that supports only MQTT 3.1.1. It expects packets below 128 bytes, each in its own chunk.
  */
 export class OldBroker implements AsyncDisposable {
-  /** Requested versions of the connections. */
+  /** MQTT versions that clients have requested. */
   readonly versions: number[] = [];
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();

@@ -5,7 +5,7 @@ import type { Clock } from '@nodepool-builder/image-builder/plugin';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { Poller, type PollerOptions } from '../../src/polling/poller.ts';
 
-/** A clock whose sleeps end when the test says so. */
+/** A clock whose sleeps the test ends. */
 class HeldClock implements Clock {
   readonly #sleeps: { readonly milliseconds: number; readonly end: () => void }[] = [];
   #began = Promise.withResolvers<void>();
@@ -28,7 +28,7 @@ class HeldClock implements Clock {
     return promise;
   }
 
-  /** Waits for a sleep, and returns its length. */
+  /** Waits for a sleep. Returns its length. */
   async asleep(): Promise<number> {
     while (this.#sleeps.length === 0) {
       this.#began = Promise.withResolvers();
@@ -37,7 +37,7 @@ class HeldClock implements Clock {
     return this.#sleeps[0]?.milliseconds ?? 0;
   }
 
-  /** Ends a sleep, and returns its length. */
+  /** Ends a sleep. Returns its length. */
   async pass(): Promise<number> {
     await this.asleep();
     const sleep = this.#sleeps.shift();
@@ -71,7 +71,7 @@ interface Wiring {
   readonly polls: Polls;
 }
 
-/** A poller that ends with the test. */
+/** Starts a poller that ends with the test. */
 function poll(t: TestContext, task: PollerOptions['poll'], more: Partial<PollerOptions> = {}): Wiring {
   const clock = new HeldClock();
   const logger = new RecordingLogger();
@@ -94,7 +94,7 @@ function poll(t: TestContext, task: PollerOptions['poll'], more: Partial<PollerO
 
 async function succeed(): Promise<void> {}
 
-/** Length of a pause: the shortest part, and the rest. */
+/** Length of a pause: the min part, and the rest. */
 async function pause(clock: HeldClock): Promise<number> {
   return (await clock.pass()) + (await clock.pass());
 }
@@ -147,7 +147,7 @@ describe('a poller', () => {
     const { clock, poller, polls } = poll(t, () => first.promise);
     for (let count = 0; count < 100; count += 1) poller.wake();
     first.resolve();
-    // The shortest pause applies.
+    // The min pause applies.
     assert.equal(await clock.pass(), 1000);
     await polls.reach(2);
     assert.equal(await clock.pass(), 1000);

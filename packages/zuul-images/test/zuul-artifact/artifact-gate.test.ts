@@ -9,7 +9,7 @@ after(() => server.nginx.stop());
 
 const REQUIRED = { 'require-attestation': { 'trusted-keys': ['zuul.pub'] } };
 
-/** A gate that records what it gets, and refuses artifacts without the attestation `good`. */
+/** A gate that records its input, and rejects artifacts without the attestation `good`. */
 function recordingGate(seen: GatedFile[]) {
   return {
     attestationGate: () => ({

@@ -12,7 +12,7 @@ function offers(sizes: Sizes): readonly OfferedFormat[] {
   }));
 }
 
-/** The steps: `qcow2` for a download, `qcow2>raw` for a conversion. */
+/** Formats the steps: `qcow2` for a download, `qcow2>raw` for a conversion. */
 function plan(wanted: readonly ImageFormat[], offered: readonly OfferedFormat[]): string | undefined {
   return planFetch(wanted, offered)
     ?.map(({ from, format }) => (from === undefined ? format : `${from}>${format}`))

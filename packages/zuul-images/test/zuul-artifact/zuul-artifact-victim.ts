@@ -1,5 +1,5 @@
 /**
- * Builds an image from a job of a Zuul double, and kills itself at the response of a server that has this number:
+ * Builds an image from a job of a Zuul double, and kills itself at the server response with this number:
  * `zuul-artifact-victim.ts DISKIMAGE-AND-SETTINGS-JSON IMAGES-DIR IMAGE-ID COUNT`.
  */
 import { subscribe } from 'node:diagnostics_channel';

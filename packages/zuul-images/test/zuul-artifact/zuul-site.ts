@@ -13,13 +13,13 @@ import { ZuulDouble, type ZuulDoubleOptions } from '../../../../test/fixtures/zu
 import { ZuulArtifactBuilder } from '../../src/index.ts';
 import type { ZuulSettings } from '../../src/zuul-settings.ts';
 
-/** Query of the URLs of artifacts. */
+/** Query of the artifact URLs. */
 export const SIGNATURE = 'X-Amz-Signature=of-a-secret';
 
-/** Server of artifacts for all tests of a file. It refuses requests with credentials. */
+/** Artifact server for all tests in a file, which rejects requests with credentials. */
 export class ArtifactServer {
   readonly nginx: Nginx;
-  /** 4 MiB, one half is a hole. */
+  /** Disk of 4 MiB, half of which is a hole. */
   readonly raw: Buffer;
   readonly qcow2: Buffer;
 
@@ -47,7 +47,7 @@ export class ArtifactServer {
     return Buffer.concat([this.qcow2, Buffer.alloc(2 ** 16)]);
   }
 
-  /** Serves a file, and returns its artifact. */
+  /** Serves a file. Returns its artifact. */
   async put(
     path: string,
     content: Buffer,
@@ -59,13 +59,13 @@ export class ArtifactServer {
     return { name: path, url: `${this.nginx.url}/${path}?${SIGNATURE}`, metadata };
   }
 
-  /** No longer serves a file. */
+  /** Stops serving a file. */
   async remove(path: string): Promise<void> {
     await rm(join(this.nginx.directory, path));
   }
 }
 
-/** Header of a qcow2 image of 4 MiB with a backing file. */
+/** Returns the header of a 4 MiB qcow2 image with a backing file. */
 export function overlayOf(backingFile: string): Buffer {
   const header = Buffer.alloc(2 ** 18);
   header.write('QFI\xfb', 'latin1');
@@ -133,13 +133,13 @@ export class ZuulSite {
     return await this.server.put(`${this.folder}/${name}`, content, metadata);
   }
 
-  /** A build that returned a qcow2 image. */
+  /** Adds a build that returned a qcow2 image. */
   async addQcow2(name: string = 'image.qcow2', content: Buffer = this.server.qcow2): Promise<BuildRow> {
     const artifact = await this.put(name, content, { type: 'image-qcow', sha256: digest('sha256', content) });
     return this.zuul.table().add([artifact]);
   }
 
-  /** Number of sent bytes for each file of this test. */
+  /** Returns the number of bytes sent from each file of this test. */
   async sent(): Promise<Readonly<Record<string, number>>> {
     const sent: Record<string, number> = {};
     for (const { path, bytes } of await this.server.nginx.requests()) {
@@ -150,12 +150,12 @@ export class ZuulSite {
   }
 }
 
-/** The image-id that names a build of `noble`. */
+/** Returns the image-id that refers to a build of `noble`. */
 export function idOf({ uuid, end }: BuildRow): string {
   return importedImageId({ image: 'noble', uuid, endTime: end?.getTime() ?? 0 });
 }
 
-/** Settings of the image that the double's job builds. */
+/** Returns the settings of the image that the double's job builds. */
 export function imageOf(zuul: ZuulDouble): ZuulSettings {
   return {
     'api-url': zuul.url,

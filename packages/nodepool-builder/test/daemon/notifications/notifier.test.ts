@@ -54,7 +54,7 @@ async function startReceiver(
 const status =
   (code: number, headers: Record<string, string> = {}) =>
   (response: ServerResponse): void => {
-    response.writeHead(code, headers).end('the answer');
+    response.writeHead(code, headers).end('the body');
   };
 
 function drop(response: ServerResponse): void {
@@ -122,7 +122,7 @@ describe('a webhook', () => {
     );
     assert.match(
       lines[0] ?? '',
-      /^warn .* was not delivered: status 503: the answer; retrying in .* s \(attempt 2/,
+      /^warn .* was not delivered: status 503: the body; retrying in .* s \(attempt 2/,
     );
     assert.equal(lines.filter((line) => line.startsWith('warn')).length, 1);
   });
@@ -137,7 +137,7 @@ describe('a webhook', () => {
       entryOf({ name: 'moved', url: redirecting.url }),
     );
     notifier.notify(FAILED);
-    await hasLogged(/^error notification chat: .* was not delivered: status 403: the answer$/);
+    await hasLogged(/^error notification chat: .* was not delivered: status 403: the body$/);
     await hasLogged(/^error notification moved: .* redirected to http:\/\/127\.0\.0\.1:\d+; set the URL/);
     assert.deepEqual([refusing.requests.length, redirecting.requests.length], [1, 1]);
     assert.deepEqual(elsewhere.requests, []);
@@ -225,10 +225,7 @@ describe('a webhook in a pause after an error', () => {
     notifier.notify(FAILED);
     await hasLogged(/was not delivered: .*\(attempt 2/);
     await notifier.close();
-    assert.match(
-      lines.at(-1) ?? '',
-      /^error notification chat: .* was not delivered: status 503: the answer$/,
-    );
+    assert.match(lines.at(-1) ?? '', /^error notification chat: .* was not delivered: status 503: the body$/);
   });
 });
 
