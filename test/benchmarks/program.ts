@@ -30,7 +30,6 @@ export class Program {
     after(() => this.end());
   }
 
-  /** Starts a process. */
   static start(command: Command, context: BenchmarkContext): Program {
     return new Program(command, context);
   }
@@ -51,7 +50,6 @@ export class Program {
     return value;
   }
 
-  /** Ends the process. */
   async end(): Promise<void> {
     if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill('SIGTERM');
     await this.#exited;

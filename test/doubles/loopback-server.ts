@@ -4,7 +4,6 @@ import { createServer as createTlsServer, type ServerOptions } from 'node:https'
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 
-/** A complete request. */
 export interface Request {
   readonly method: string;
   readonly url: URL;
@@ -12,7 +11,6 @@ export interface Request {
   readonly body: Buffer;
 }
 
-/** A response. */
 export interface Reply {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>> | undefined;

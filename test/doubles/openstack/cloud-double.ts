@@ -6,7 +6,6 @@ import { LoopbackServer, type Reply, type Request } from '../loopback-server.ts'
 import { GlanceDouble } from './glance-double.ts';
 import { SwiftDouble } from './swift-double.ts';
 
-/** A request with its body. */
 export interface DoubleRequest {
   readonly method: string;
   readonly path: string;
