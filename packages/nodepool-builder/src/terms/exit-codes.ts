@@ -9,7 +9,7 @@ export const EXIT_CODES = {
   },
   refused: {
     code: 4,
-    meaning: 'a request or credentials were refused, or another process holds the resource',
+    meaning: 'request or credentials were refused, or another process holds the resource',
   },
   unreachable: {
     code: 5,
