@@ -13,6 +13,7 @@ import { backgroundLogSettings, defaultLogSettings } from '../logging/read-log-s
 import type { LogLevel } from '../logging/record-format.ts';
 import { errorLine } from '../terms/command-error.ts';
 import { exitReasonOf } from '../terms/exit-codes.ts';
+import { counted } from '../terms/units.ts';
 import { packageVersion } from '../terms/version.ts';
 import type { EventMetrics } from '../web/event-metrics.ts';
 import { openEventMetrics, type WebOptions } from '../web/web-options.ts';
@@ -83,7 +84,7 @@ async function runBuilder(options: ServeOptions): Promise<void> {
     process.on('SIGUSR2', () => logDiagnostics(builder, logger));
     const servers = builder.servers.map(formatAddress).join(', ');
     const { images, directory } = builder.repository;
-    logger.info(`serving ${servers} with ${images.size} images from ${directory}`);
+    logger.info(`serving ${servers} with ${counted(images.size, 'image')} from ${directory}`);
     await reportToForeground({});
     return {
       reload: (configuration) => {

@@ -6,6 +6,7 @@ import type { Modules } from '../configuration/modules.ts';
 import { jsonSchema } from '../configuration/schema.ts';
 import { CommandError, usageError } from '../terms/command-error.ts';
 import type { ExitReason } from '../terms/exit-codes.ts';
+import { counted } from '../terms/units.ts';
 import { ConfigurationError, formatDiagnostic, type LocatedDiagnostic } from '../yaml/diagnostic.ts';
 import { configOption, exampleOf, secureOption } from './options.ts';
 
@@ -157,8 +158,4 @@ function printValidated({ file, valid, diskimages, providers, diagnostics }: Val
   }
   if (valid)
     console.log(`${file} is valid: ${counted(diskimages, 'disk image')}, ${counted(providers, 'provider')}`);
-}
-
-function counted(count: number | null, what: string): string {
-  return `${count} ${what}${count === 1 ? '' : 's'}`;
 }

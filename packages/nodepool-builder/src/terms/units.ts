@@ -17,3 +17,8 @@ export function formatAge(milliseconds: number): string {
     });
   return parts.filter(Boolean).join(' ') || '0 s';
 }
+
+/** `1 image`, `3 images`. */
+export function counted(count: number | null, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

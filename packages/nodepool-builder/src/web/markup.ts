@@ -33,11 +33,6 @@ export function diskMeter(size: number, free: number, what: string): Html {
   return html`<meter max="${size}" optimum="0" low="${low}" high="${high}" value="${size - free}" aria-label="${what}"></meter>`;
 }
 
-/** `1 image`, `3 images`. */
-export function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
-}
-
 /** Path of a build's page. */
 export function buildPath(imageId: string): string {
   return `/builds/${encodeURIComponent(imageId)}`;

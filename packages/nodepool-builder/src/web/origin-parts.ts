@@ -4,8 +4,8 @@ import type {
   PackagesRecord,
   Proof,
 } from '../attestation/origin/origin-record.ts';
+import { counted } from '../terms/units.ts';
 import { type Html, html } from './html.ts';
-import { counted } from './markup.ts';
 
 /** Maximum number of packages per kind of change on the page. The API has all. */
 const MAX_PACKAGES = 500;

@@ -1,9 +1,10 @@
 import { formatBytes } from '@nodepool-builder/image-builder/internal';
 import type { BuildRecord, ImageRecord, PlanRecord, UploadRecord } from '../site/records.ts';
+import { counted } from '../terms/units.ts';
 import type { CloudImageRecord } from './cloud-image-watch.ts';
 import type { Item } from './feed.ts';
 import { type Html, html } from './html.ts';
-import { actionLink, age, badge, buildPath, counted, diskMeter, progress } from './markup.ts';
+import { actionLink, age, badge, buildPath, diskMeter, progress } from './markup.ts';
 import { type SiteRecords, siteRecords } from './site-records.ts';
 import type { Site } from './site-view.ts';
 
