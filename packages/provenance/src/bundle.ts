@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
+import { createRequire } from 'node:module';
 import type { ObjectSchema } from '@nodepool-builder/image-builder';
 import { MAX_ATTESTATION_SIZE } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
-import { bundleFromJSON, bundleToJSON, toDSSEBundle } from '@sigstore/bundle';
 import { ProvenanceError } from './errors.ts';
 import { verifySignature } from './signer.ts';
 import { readStatement, STATEMENT_TYPE } from './statement.ts';
@@ -86,6 +86,11 @@ export interface VerifiedStatement {
   readonly digest: string;
 }
 
+/** Returns the sigstore library, which is loaded on demand, because most sites use no bundle. */
+function sigstore(): typeof import('@sigstore/bundle') {
+  return createRequire(import.meta.url)('@sigstore/bundle') as typeof import('@sigstore/bundle');
+}
+
 /**
  * Signs a statement.
  *
@@ -105,6 +110,7 @@ export async function signStatement(
     }),
   );
   const signature = await signer.sign(preAuthenticationEncoding(payload), signal);
+  const { toDSSEBundle, bundleToJSON } = sigstore();
   const bundle = toDSSEBundle({
     artifact: payload,
     artifactType: PAYLOAD_TYPE,
@@ -172,7 +178,7 @@ function openBundle(text: BundleText, place: string): Envelope {
   }
   try {
     const { verificationMaterial, dsseEnvelope } = READER.parse(text);
-    bundleFromJSON(JSON.parse(text));
+    sigstore().bundleFromJSON(JSON.parse(text));
     const [signature] = dsseEnvelope.signatures;
     if (signature === undefined) throw new Error('it has no signature');
     const { hint } = verificationMaterial.publicKey;
