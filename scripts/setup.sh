@@ -44,7 +44,7 @@ qemu-system-x86           qemu-system-x86_64                 example
 dropbear-bin              dropbear                           test
 openssh-client            ssh                                example
 openssh-server            /usr/sbin/sshd                     test
-systemd                   systemd-analyze                    all
+systemd                   systemd-notify                     test
 stunnel4                  stunnel4                           all
 curl                      curl                               test
 python3-keystone          keystone-manage                    test
