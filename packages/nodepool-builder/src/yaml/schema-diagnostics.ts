@@ -70,9 +70,11 @@ function explain(error: DefinedError): Explanation {
   switch (error.keyword) {
     case 'type': {
       const wanted = [error.params.type].flat().filter((type) => type !== 'null');
+      const [first = ''] = wanted;
+      const isQuoted = typeof error.data === 'string' && QUOTED[first]?.test(error.data);
       return {
         reason: `${path} must be ${wanted.map(withArticle).join(' or ')}, but is ${kindOf(error.data)}`,
-        remedy: `${TYPE_REMEDIES[wanted[0] ?? ''] ?? 'correct it'}${isQuoted(error.data) ? ' without quotes' : ''}`,
+        remedy: `${TYPE_REMEDIES[first] ?? 'correct it'}${isQuoted ? ' without quotes' : ''}`,
       };
     }
     case 'required':
@@ -133,10 +135,14 @@ const TYPE_REMEDIES: Readonly<Record<string, string>> = {
   boolean: 'write true or false',
 };
 
-/** Returns whether a value is a number, true or false that quotes make a string. */
-function isQuoted(value: unknown): boolean {
-  return typeof value === 'string' && /^(?:[-+]?\d+(?:\.\d+)?|true|false|yes|no|on|off)$/i.test(value);
-}
+const NUMBER = /^[-+]?\d+(?:\.\d+)?$/;
+
+/** Strings that are values of a type once their quotes are gone. */
+const QUOTED: Readonly<Record<string, RegExp>> = {
+  integer: NUMBER,
+  number: NUMBER,
+  boolean: /^(?:true|false|yes|no|on|off)$/i,
+};
 
 const TYPE_NAMES: Readonly<Record<string, string>> = {
   object: 'a mapping',

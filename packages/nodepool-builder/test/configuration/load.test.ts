@@ -306,6 +306,11 @@ describe('rejected configurations', () => {
       ],
     ],
     [
+      'a number in quotes in place of a list',
+      'images-dir: /i\nproviders: "5"\n',
+      ['nodepool.yaml:2:1: providers must be a list, but is a string; write a list, each entry after "- "'],
+    ],
+    [
       'a name that Gearman cannot carry',
       'images-dir: /i\ndiskimages:\n  - name: "a\\0b"\n',
       [
