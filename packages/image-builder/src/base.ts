@@ -18,7 +18,7 @@ import { removeTree } from './cleanup/privileged.ts';
 import type { BuildContext, BuildJob } from './context.ts';
 import type { DiskImage } from './disk-image.ts';
 import { syncToDisk } from './durable.ts';
-import { ImageError } from './errors.ts';
+import { errorMessage, ImageError } from './errors.ts';
 import type { ImageFormat } from './formats.ts';
 import { checkImageId } from './image-id.ts';
 import type { Manifest } from './manifest.ts';
@@ -241,7 +241,7 @@ function buildSignal(
     const { reason } = outer;
     // An error of the Gearman client says nothing but that its cause aborted the job.
     const cause: unknown = Object(reason).cause ?? reason;
-    const message = `the build of image ${imageId} was aborted: ${cause instanceof Error ? cause.message : String(cause)}`;
+    const message = `the build of image ${imageId} was aborted: ${errorMessage(cause)}`;
     const aborted = new ImageError('build-aborted', message, { cause: reason });
     controller.abort(reason instanceof ImageError ? reason : aborted);
   };

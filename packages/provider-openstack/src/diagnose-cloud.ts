@@ -80,13 +80,13 @@ async function* checkGlance(
   signal: AbortSignal,
 ): AsyncGenerator<CheckResult> {
   const subject = `Glance of provider ${name}`;
-  const response = await attempt(subject, signal, () => images.probe(signal));
-  if (response.problem) {
-    yield response.problem;
+  const result = await attempt(subject, signal, () => images.probe(signal));
+  if (result.problem) {
+    yield result.problem;
     return;
   }
   yield { subject, status: 'ok', message: 'responds, and lists images' };
-  const clock = checkClock(`cloud ${images.cloud}`, response.value);
+  const clock = checkClock(`cloud ${images.cloud}`, result.value);
   if (clock !== undefined) yield clock;
   yield await checkImport(name, images, importMethod, signal);
   yield* checkQuota(name, images, signal);
@@ -99,11 +99,9 @@ async function checkImport(
   signal: AbortSignal,
 ): Promise<CheckResult> {
   const subject = `import methods of provider ${name}`;
-  const response = await attempt(subject, signal, async () =>
-    images.importMethods(signal).catch(unlessAbsent),
-  );
-  if (response.problem) return response.problem;
-  const offered = response.value ?? [];
+  const result = await attempt(subject, signal, async () => images.importMethods(signal).catch(unlessAbsent));
+  if (result.problem) return result.problem;
+  const offered = result.value ?? [];
   const list = offered.join(', ') || 'none';
   if (wanted === undefined) {
     return { subject, status: 'ok', message: `a PUT of the file is used; the cloud offers: ${list}` };
@@ -115,12 +113,12 @@ async function checkImport(
 
 async function* checkQuota(name: string, images: ImageApi, signal: AbortSignal): AsyncGenerator<CheckResult> {
   const subject = `quota of provider ${name}`;
-  const response = await attempt(subject, signal, () => images.usage(signal));
-  if (response.problem) {
-    yield response.problem;
+  const result = await attempt(subject, signal, () => images.usage(signal));
+  if (result.problem) {
+    yield result.problem;
     return;
   }
-  const limited = Object.entries(response.value).filter(([, { limit }]) => limit >= 0);
+  const limited = Object.entries(result.value).filter(([, { limit }]) => limit >= 0);
   const results = limited.flatMap(([quota, usage]) => checkUsage(subject, quota, usage) ?? []);
   if (results.length === 0) yield { subject, status: 'ok', message: 'the cloud reports no limit' };
   else yield* results;
@@ -137,7 +135,7 @@ function checkUsage(subject: string, quota: string, { limit, usage }: QuotaUsage
 
 async function checkObjectStore(name: string, store: ObjectStore, signal: AbortSignal): Promise<CheckResult> {
   const subject = `object store of provider ${name}`;
-  const response = await attempt(subject, signal, () => store.probe(signal));
-  if (response.problem) return response.problem;
+  const result = await attempt(subject, signal, () => store.probe(signal));
+  if (result.problem) return result.problem;
   return { subject, status: 'ok', message: 'responds; a task imports images from it' };
 }

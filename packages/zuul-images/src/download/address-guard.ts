@@ -94,10 +94,10 @@ export class AddressGuard {
 
   /** Option `lookup` of requests. Resolves a name, without the addresses that are not allowed. */
   readonly lookup: LookupFunction = (host, options, callback) => {
-    void this.#response(host, options, callback);
+    void this.#callBack(host, options, callback);
   };
 
-  async #response(
+  async #callBack(
     host: string,
     options: LookupOptions,
     callback: Parameters<LookupFunction>[2],

@@ -59,8 +59,8 @@ async function fetchRange(
 ): Promise<void> {
   const { source, spool } = transfer;
   try {
-    const response = await getRange(source, object, part, signal);
-    await receive(response, part, transfer, signal);
+    const stream = await getRange(source, object, part, signal);
+    await receive(stream, part, transfer, signal);
     if (part.position < part.end) {
       throw new TransientError(`${source.name}: the server sent less than it announced`);
     }
@@ -71,13 +71,13 @@ async function fetchRange(
 }
 
 async function receive(
-  response: HttpStream,
+  stream: HttpStream,
   range: Range,
   { source, spool, request }: Transfer,
   signal: AbortSignal,
 ): Promise<void> {
   let unchecked = 0;
-  for await (const chunk of source.body(response, signal)) {
+  for await (const chunk of source.body(stream, signal)) {
     if (range.position + chunk.length > range.end) {
       throw new UnusableRangesError(`${source.name}: the server sent more than it announced`);
     }
