@@ -12,17 +12,17 @@ import { HttpSettingsError, proxyFor } from './proxy-choice.ts';
 
 /** Settings of an {@link HttpAgent}. */
 export interface HttpAgentOptions {
-  /** PEM certificates of authorities. Default: those of `REQUESTS_CA_BUNDLE` or `CURL_CA_BUNDLE`, else Node's. */
+  /** PEM certificates of authorities. Default: the certificates in `REQUESTS_CA_BUNDLE` or `CURL_CA_BUNDLE`, or Node's. */
   readonly ca?: string | Buffer | undefined;
   /** PEM certificates of authorities in addition to the default. */
   readonly furtherCa?: string | undefined;
   /** PEM certificate and key of this client. */
   readonly cert?: string | Buffer | undefined;
   readonly key?: string | Buffer | undefined;
-  /** Whether to verify the certificate of the server. Default true. */
+  /** True to verify the certificate of the server. Default true. */
   readonly rejectUnauthorized?: boolean;
   /**
-   * Whether to reuse connections for several requests. Default false, because on a connection that the server is
+   * True to reuse connections for several requests. Default false, because on a connection that the server is
    * closing, the error would not show whether the request had an effect.
    */
   readonly keepAlive?: boolean;

@@ -17,8 +17,8 @@ export interface ImageFilter {
   /** Values in the provider's spelling: `private`, `shared`, `public`. */
   readonly visibility?: readonly string[];
   /**
-   * {@link OWN_ACCOUNT}, or ids of other trusted owners. Default: {@link OWN_ACCOUNT}, because any owner can publish a newer image
-   * with the same name.
+   * {@link OWN_ACCOUNT}, or ids of other trusted owners. Default: {@link OWN_ACCOUNT}, because any owner can publish a
+   * newer image with the same name.
    */
   readonly owner?: readonly string[];
   /** Exact values, by the name of the property. */
@@ -52,7 +52,7 @@ export const IMAGE_FILTERS = {
       values: {
         type: 'array',
         items: { type: ['string', 'number', 'boolean'] },
-        description: 'Values, of which one must match.',
+        description: 'Permitted values. One match is enough.',
       },
     },
   },
