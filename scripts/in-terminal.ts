@@ -1,8 +1,8 @@
 /**
- * Runs an example as a newcomer does, in a terminal of 100 columns: `node scripts/in-terminal.ts [--no-color] COMMAND...`.
- * Exits with the command's status, or with 1 if a line is wider than the terminal, nothing appears for twenty seconds,
- * colours are missing (or, with --no-color, which sets NO_COLOR, appear), or a line names a file in
- * the checkout by its absolute path or a job by its handle.
+ * Runs an example as a newcomer does, in a terminal of 100 columns: `node scripts/in-terminal.ts [--no-color]
+ * COMMAND...`. Exits with the command's status, or with 1 if a line is wider than the terminal, nothing appears for
+ * twenty seconds, colours are missing (or, with --no-color, which sets NO_COLOR, appear), or a line names a file in the
+ * checkout by its absolute path or a job by its handle.
  */
 import { join } from 'node:path';
 import { COLUMNS, runInTerminal } from './quickstart/terminal.ts';

@@ -12,7 +12,8 @@ const IMPORTS = /^(?:import|export)\s(?!type\s)(?:[^'";]*?\sfrom\s)?'([^']+)'/gm
 
 /**
  * Selects the unit tests from test files: those that, including their imported test helpers, import no module that
- * starts programs and have no line `// Not a unit test: REASON` or `// Only in test:all: REASON`. Helpers are modules outside `src`.
+ * starts programs and have no line `// Not a unit test: REASON` or `// Only in test:all: REASON`. Helpers are modules
+ * outside `src`.
  *
  * @param root - the top of the project
  * @param testFiles - paths relative to it

@@ -1,6 +1,6 @@
 /**
- * Node.js preloads this into each process of `npm run bench:… -- --profile`. Each process and each thread writes its profile
- * into the directory BENCH_PROFILES when it ends, in a file named after the program.
+ * Node.js preloads this into each process of `npm run bench:… -- --profile`. Each process and each thread writes its
+ * profile into the directory BENCH_PROFILES when it ends, in a file named after the program.
  */
 import { writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector';

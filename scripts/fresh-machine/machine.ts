@@ -9,7 +9,7 @@ import { run } from './run.ts';
 export interface Machine {
   /** Directory on this machine that is the root of the machine. */
   readonly root: string;
-  /** Whether commands run as an ordinary user. */
+  /** True if commands run as an ordinary user. */
   readonly user: boolean;
   /** Path of the clone inside the machine. */
   readonly checkout: string;

@@ -27,7 +27,7 @@ export async function copyKernel(image: string, directory: string): Promise<void
   }
 }
 
-/** Whether a file system image contains a file. */
+/** Returns whether a file system image contains a file. */
 export async function hasFile(image: string, path: string): Promise<boolean> {
   return /^Inode: /m.test(await inFileSystem(image, `stat ${path}`));
 }

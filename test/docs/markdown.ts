@@ -23,7 +23,7 @@ export async function allPages(): Promise<string[]> {
   return pages.toSorted();
 }
 
-/** Whether a path is outside the project's sources. */
+/** Returns whether a path is outside the project's sources. */
 function isForeign(path: string): boolean {
   // npm pack puts copies of documents and examples into the package.
   return /node_modules|quickstart-data|^packages\/nodepool-builder\/(?:docs|examples)\b/.test(path);

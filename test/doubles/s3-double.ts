@@ -19,7 +19,7 @@ export interface S3Fault {
   /** Error code to send instead of carrying out the operation. */
   readonly refuse?: string;
   readonly message?: string;
-  /** Whether the operation is carried out, but the connection is closed without a response. */
+  /** True if the operation is carried out, but the connection is closed without a response. */
   readonly loseResponse?: boolean;
   /** Number of bytes of the body after which the response is cut. */
   readonly cutAfter?: number;

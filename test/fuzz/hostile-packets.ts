@@ -9,7 +9,7 @@ export interface HostilePacket {
   /** Type before the corruption; `TEXT` for a line. */
   readonly name: PacketName | 'TEXT';
   readonly isMutated: boolean;
-  /** Whether it breaks the framing of later packets. */
+  /** True if it breaks the framing of later packets. */
   readonly breaksFraming: boolean;
   readonly bytes: Buffer;
 }

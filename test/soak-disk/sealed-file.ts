@@ -10,7 +10,7 @@ export async function writeSealedFile(path: string, size: number): Promise<void>
   await writeFile(path, Buffer.concat([content, digest(content)]));
 }
 
-/** Whether a file is complete. */
+/** Returns whether a file is complete. */
 export async function isSealed(path: string): Promise<boolean> {
   const bytes = await readFile(path);
   return bytes.length > SEAL && digest(bytes.subarray(0, -SEAL)).equals(bytes.subarray(bytes.length - SEAL));

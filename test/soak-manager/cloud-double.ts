@@ -11,7 +11,7 @@ export interface CloudImage {
   readonly imageId: string;
   readonly imageName: string;
   isWhole: boolean;
-  /** Whether the manager has recorded it as ready, so that it counts. */
+  /** True if the manager has recorded it as ready, so that it counts. */
   isReady: boolean;
 }
 

@@ -25,7 +25,7 @@ export interface InstanceSoakPlan {
 export interface InstanceKill extends KillMoment {
   /** Phase in the record at that time; undefined without a record. */
   readonly found: string | undefined;
-  /** Whether the job was submitted again. */
+  /** True if the job was submitted again. */
   readonly comesAgain: boolean;
   /** Milliseconds from the start of the next builder until no orphans remained. */
   readonly settled: number;

@@ -16,7 +16,7 @@ export interface StoredImage {
   readonly imageId: string;
   /** State of an incomplete image; undefined for a complete one. */
   readonly flaw?: string | undefined;
-  /** Whether its bytes equal the file’s. */
+  /** Returns whether its bytes equal the file’s. */
   isSame(image: SoakImage): boolean | Promise<boolean>;
 }
 

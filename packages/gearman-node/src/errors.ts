@@ -38,7 +38,7 @@ export class GearmanError extends Error {
     this.code = code;
   }
 
-  /** Whether the same call may succeed later without any change. */
+  /** True if the same call may succeed later without any change. */
   get retriable(): boolean {
     return GEARMAN_ERRORS[this.code].retriable;
   }

@@ -99,9 +99,9 @@ export interface PacketType {
   readonly number: number;
   readonly senders: readonly Sender[];
   readonly arguments: readonly ArgumentName[];
-  /** Whether the last argument is a payload, which may contain NULs. All other arguments are text. */
+  /** True if the last argument is a payload, which may contain NULs. All other arguments are text. */
   readonly hasPayload: boolean;
-  /** Whether a missing NUL before the payload means an empty payload, as in the WORK_* packets of Perl's workers. */
+  /** True if a missing NUL before the payload means an empty payload, as in the WORK_* packets of Perl's workers. */
   readonly mayLackPayload: boolean;
 }
 

@@ -47,7 +47,7 @@ export interface Conversion {
 export interface ImageAttester {
   /** Files that no command of a build may read, such as a signing key. */
   readonly secretFiles: readonly string[];
-  /** Whether {@link attestBuild} reads the package list that a build writes to its directory. */
+  /** True if {@link attestBuild} reads the package list that a build writes to its directory. */
   readonly wantsPackages: boolean;
   /** Checks that it can sign, before a build and before an upload. */
   check(): Promise<void>;

@@ -56,8 +56,8 @@ export interface CloudErrorOptions extends ErrorOptions {
 }
 
 /**
- * An error of a cloud or of another service that has images. Its message has the service, the request, the reason that the
- * service gave, and a remedy if one is known. It never has a secret, or the query of a URL.
+ * An error of a cloud or of another service that has images. Its message has the service, the request, the reason that
+ * the service gave, and a remedy if one is known. It never has a secret, or the query of a URL.
  */
 export class CloudError extends Error {
   override readonly name = 'CloudError';
@@ -66,7 +66,7 @@ export class CloudError extends Error {
   readonly status: number | undefined;
   /** Seconds, as in `Retry-After`. */
   readonly retryAfter: number | undefined;
-  /** Whether the same call may succeed later without any change, or leaves something that a later call removes. */
+  /** True if the same call may succeed later without any change, or leaves something that a later call removes. */
   retriable: boolean;
 
   constructor(code: CloudErrorCode, message: string, options: CloudErrorOptions = {}) {
@@ -78,7 +78,7 @@ export class CloudError extends Error {
     this.retriable = retriable;
   }
 
-  /** Whether the cloud does not offer the service or function, at least not to this user. */
+  /** True if the cloud does not offer the service or function, at least not to this user. */
   get refused(): boolean {
     return this.code === 'no-such-service' || REFUSED_STATUSES.includes(this.status);
   }

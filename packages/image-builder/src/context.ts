@@ -25,7 +25,9 @@ export interface BuildJob extends OperationOptions {
   readonly onLine?: (line: string) => void;
   /** Maximum virtual size of a converted disk, in bytes. Default 256 GiB. */
   readonly maxDiskSize?: number;
-  /** Maximum size of the directory that `BuildContext.cacheDirectory()` returns, in bytes. Default 0, which disables it. */
+  /**
+   * Maximum size of the directory that `BuildContext.cacheDirectory()` returns, in bytes. Default 0, which disables it.
+   */
   readonly cacheLimit?: number;
   /** Environment of commands. Default: the variables of this process that contain no secrets. */
   readonly environment?: Environment;
@@ -114,7 +116,7 @@ export interface FullBuildContext extends BuildContext {
    * reads it.
    */
   readonly packageList: string | undefined;
-  /** Whether materials are attested. If not, a builder need not compute digests. */
+  /** True if materials are attested. If not, a builder need not compute digests. */
   readonly wantsMaterials: boolean;
   /**
    * Finds the git repository that contains a path, for a material. Undefined if there is none, if git is not installed,

@@ -135,8 +135,8 @@ export class DiskSpaceGuard {
   }
 
   /**
-   * Adds a path to a reservation. Replaces the reservation if it is too small. While this call waits, only the written bytes count,
-   * because otherwise two operations could wait for each other forever.
+   * Adds a path to a reservation. Replaces the reservation if it is too small. While this call waits, only the written
+   * bytes count, because otherwise two operations could wait for each other forever.
    *
    * @throws like {@link reserve}
    */

@@ -53,7 +53,7 @@ export class ImageError extends Error {
     this.code = code;
   }
 
-  /** Whether a retry may succeed without any other change. */
+  /** True if a retry may succeed without any other change. */
   get retriable(): boolean {
     return IMAGE_ERRORS[this.code].retriable;
   }

@@ -10,15 +10,15 @@ export interface ImageFormatRow {
   readonly qemuDriver?: string;
   /** Value of `qemu-img convert -o` for this format. */
   readonly qemuOptions?: string;
-  /** Whether qemu-img can compress it. */
+  /** True if qemu-img can compress it. */
   readonly compressible?: boolean;
   /** Unit of the disk's size in bytes. Zeros are appended up to a multiple of it. Default: any size. */
   readonly alignment?: number;
 }
 
 /**
- * Image formats of `images-dir`, by the name that `image-type` of `nodepool.yaml` and `disk-image-create -t` share. A new
- * format is one row.
+ * Image formats of `images-dir`, by the name that `image-type` of `nodepool.yaml` and `disk-image-create -t` share. A
+ * new format is one row.
  *
  * Three of them are VHDs. `vhd` is dynamic, as Xen's vhd-util makes it. `vpc` is Virtual PC's, rounded up to whole
  * cylinders. `vhd-fixed` has a fixed size in whole MiB.

@@ -7,7 +7,7 @@ import type { Checksums, OperationOptions } from './types.ts';
 export interface HashedReaderOptions extends OperationOptions {
   /** Known checksums of the file. Default: they are computed while it is read. */
   readonly checksums?: Checksums | undefined;
-  /** Whether the file may be removed while it is read. Default false. */
+  /** True if the file may be removed while it is read. Default false. */
   readonly mayBeRemoved?: boolean;
 }
 

@@ -89,7 +89,7 @@ export interface ImageTraits {
   /** Name of the provider that has the image as soon as it is built, and needs no file. */
   readonly snapshotProvider?: string;
   /**
-   * Whether images are builds of another system, with image-ids of `importedImageId`. No age makes such an image due,
+   * True if images are builds of another system, with image-ids of `importedImageId`. No age makes such an image due,
    * and one copy serves a fleet. Default false.
    */
   readonly isImported?: boolean;
@@ -155,7 +155,7 @@ export interface BuilderServices {
   attestationGate?(required: RequiredAttestation): AttestationGate;
   /** Seconds for which instances of failed builds are kept, instead of the setting. */
   readonly keepOnFailure?: number;
-  /** Whether an instance may stay after its build has failed or was interrupted. Default true. */
+  /** True if an instance may stay after its build has failed or was interrupted. Default true. */
   readonly instancesOutliveBuilds?: boolean;
 }
 
@@ -259,9 +259,9 @@ export interface ImageSupport<S extends ObjectSchema = AnySettings, P = unknown>
 export interface InstanceSupport<S extends ObjectSchema = AnySettings, P = unknown> {
   /** Opens a provider. It sends no request. */
   open(entry: ProviderEntry<S>, services: InstanceServices<P>): InstanceProvider;
-  /** Whether base images of instances are files on this host. By default, they are names in the provider. */
+  /** True if base images of instances are files on this host. By default, they are names in the provider. */
   readonly bootsFiles?: boolean;
-  /** Whether instances report the password that their system set for its administrator. Default false. */
+  /** True if instances report the password that their system set for its administrator. Default false. */
   readonly reportsPasswords?: boolean;
 }
 

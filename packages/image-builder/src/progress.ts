@@ -6,8 +6,8 @@ type Listener = (progress: Progress) => void;
 const INTERVAL = 200;
 
 /**
- * Reports progress at most five times a second. The end, a return to an earlier position (when a transfer starts again), and
- * each change of `waiting` and `phase` are reported at once.
+ * Reports progress at most five times a second. The end, a return to an earlier position (when a transfer starts
+ * again), and each change of `waiting` and `phase` are reported at once.
  */
 export function steadyProgress(listener: (progress: Progress) => void): (progress: Progress) => void {
   let last: Progress = { done: 0, total: 1 };

@@ -13,8 +13,8 @@ export interface SettingsSchema {
    * Format of a text. `path`: a relative one is resolved against the directory of the configuration
    * file. `directory`: a directory. If it does not exist, `validate` warns. `program`: a path, or a name
    * without a slash, which is looked up in PATH; in a list, only the first item is a program. `words`: a list, or a
-   * string that is split like in a shell. A disk image appends its words to its parent's. `time`: an ISO 8601 time. `text`:
-   * a number in the file also counts as text, as Python's `str()` writes it.
+   * string that is split like in a shell. A disk image appends its words to its parent's. `time`: an ISO 8601 time.
+   * `text`: a number in the file also counts as text, as Python's `str()` writes it.
    */
   readonly format?: 'path' | 'directory' | 'program' | 'words' | 'time' | 'text';
   readonly properties?: Readonly<Record<string, SettingsSchema>>;
@@ -25,7 +25,7 @@ export interface SettingsSchema {
   readonly not?: SettingsSchema;
   /** Remedy for a value that `not` rejects, or for a missing required key. */
   readonly $comment?: string;
-  /** Whether a value that `not` rejects is ignored with a warning. */
+  /** True if a value that `not` rejects is ignored with a warning. */
   readonly deprecated?: boolean;
   readonly items?: SettingsSchema;
   readonly enum?: readonly unknown[];

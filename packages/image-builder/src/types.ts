@@ -110,7 +110,7 @@ export interface UploadRequest {
    */
   readonly attestations?: readonly AttestationDocument[];
   /**
-   * Whether other processes may run the same upload concurrently. Their partial images are then kept, and the first
+   * True if other processes may run the same upload concurrently. Their partial images are then kept, and the first
    * complete image is the result of all, even if its file had other bytes. Default false: a partial image of this
    * upload comes from an earlier attempt and is removed.
    */
@@ -129,7 +129,7 @@ export interface UploadResult {
    * `sha256`, `sha512`. Absent if it reports none.
    */
   readonly reported?: Readonly<Record<string, string>>;
-  /** Whether the provider stores other bytes than it was sent, because it has converted them. Default false. */
+  /** True if the provider stores other bytes than it was sent, because it has converted them. Default false. */
   readonly isConverted?: boolean;
 }
 
@@ -160,9 +160,9 @@ export interface ImageCandidate {
   readonly imageId?: string;
   /** Status in the provider's spelling. */
   readonly status: string;
-  /** Whether the image can be booted: it is complete, and neither deactivated nor hidden. */
+  /** True if the image can be booted: it is complete, and neither deactivated nor hidden. */
   readonly isUsable: boolean;
-  /** Whether the image belongs to the owner of the credentials in use. */
+  /** True if the image belongs to the owner of the credentials in use. */
   readonly isOwn: boolean;
   /** The provider's id of its owner, if images of other owners are listed. */
   readonly owner?: string;
@@ -180,7 +180,7 @@ export interface ImageCandidate {
 export interface CandidateOptions extends OperationOptions {
   /** Ids of existing images, which are queried one by one if the provider's list does not contain them yet. */
   readonly known?: readonly string[];
-  /** Whether to include images with a matching name that fail another condition. Default false. */
+  /** True to include images with a matching name that fail another condition. Default false. */
   readonly withRefused?: boolean;
 }
 

@@ -62,7 +62,7 @@ interface Operation {
   readonly name: string;
   /** States before and after the operation. Nothing in between may be observed. */
   readonly outcomes: readonly (readonly string[])[];
-  /** Whether a job server assigns the job again. */
+  /** Repeats the operation, as when a job server reassigns the job. */
   readonly again: (fixture: RepositoryFixture) => Promise<unknown>;
 }
 

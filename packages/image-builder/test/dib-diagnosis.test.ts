@@ -65,7 +65,7 @@ test('the keyring for debootstrap follows from the elements, unless the site nam
   assert.equal((await keyrings('debian', { DIB_DEBOOTSTRAP_EXTRA_ARGS: '--merged-usr' })).length, 1);
 });
 
-/** Whether the device mapper is checked for a disk image with these elements. */
+/** Returns whether the device mapper is checked for a disk image with these elements. */
 async function checksDeviceMapper(elements: string[]): Promise<boolean> {
   const results = await Array.fromAsync(
     DIB_MODULE.diagnose?.({ elements }, { name: 'a', formats: [] }, {}) ?? [],

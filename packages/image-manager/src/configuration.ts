@@ -10,14 +10,14 @@ export interface ManagedDiskImage {
   readonly name: string;
   /** Digest of the settings that define the image's content. A rebuild is due when it changes. */
   readonly digest: string;
-  /** Whether builds and uploads of the image are paused. */
+  /** True if builds and uploads of the image are paused. */
   readonly pause: boolean;
   /** Age of the newest build, counted from its request, at which the next build is due. */
   readonly rebuildAge?: number;
   /** Cron expression for the times at which builds are due, in the local time zone. */
   readonly rebuildCron?: string;
   /**
-   * Whether Zuul builds the image. Builders then import each build on their own, and the manager adopts it. The manager
+   * True if Zuul builds the image. Builders then import each build on their own, and the manager adopts it. The manager
    * requests an import only on request, or when the newest image is absent. Default false.
    */
   readonly isImported?: boolean;
@@ -30,7 +30,7 @@ export interface ManagedDiskImage {
 /** One entry of `providers`. */
 export interface ManagedProvider {
   readonly name: string;
-  /** Whether uploads to the provider are paused; images in it stay. */
+  /** True if uploads to the provider are paused; images in it stay. */
   readonly pause: boolean;
   /** Timeout of a running upload. */
   readonly uploadTimeout: number;
@@ -41,7 +41,7 @@ export interface ManagedProvider {
 export interface ManagedProviderImage {
   readonly name: string;
   readonly diskimage: string;
-  /** Whether uploads of the image are paused; uploaded images stay. */
+  /** True if uploads of the image are paused; uploaded images stay. */
   readonly pause: boolean;
 }
 

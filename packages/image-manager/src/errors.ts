@@ -18,7 +18,7 @@ export class StoreError extends Error {
     this.code = code;
   }
 
-  /** Whether the same call may succeed later. Commands print only the message of such an error. */
+  /** True if the same call may succeed later. Commands print only the message of such an error. */
   get retriable(): boolean {
     return ['not-leader', 'store-not-usable', 'store-unreachable', 'store-refused'].includes(this.code);
   }

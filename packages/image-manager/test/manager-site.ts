@@ -55,7 +55,7 @@ export class ManagerSite {
   /** Ports of the job servers. */
   readonly ports: readonly number[];
   configuration: ManagerConfiguration;
-  /** Whether the managers' configuration is being loaded. */
+  /** True if the managers' configuration is being loaded. */
   isReloading = false;
   readonly #t: TestContext;
   readonly #directory: string;

@@ -70,7 +70,7 @@ export class Machine {
     return new Machine(parts, shell);
   }
 
-  /** Whether the connection is lost or closed. */
+  /** True if the connection is lost or closed. */
   get isClosed(): boolean {
     return this.#shell.isClosed;
   }

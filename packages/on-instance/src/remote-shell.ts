@@ -41,7 +41,7 @@ export interface RemoteShell {
    *   be read
    */
   put(files: readonly RemoteFile[], signal: AbortSignal): Promise<void>;
-  /** Whether the connection is closed. */
+  /** True if the connection is closed. */
   readonly isClosed: boolean;
   close(): void;
 }

@@ -4,7 +4,7 @@ export const WORK_DIRECTORY = '.nodepool-builder';
 /** A script for a machine. */
 export interface MachineScript {
   readonly text: string;
-  /** Whether the script needs administrator rights. */
+  /** True if the script needs administrator rights. */
   readonly asAdministrator: boolean;
 }
 

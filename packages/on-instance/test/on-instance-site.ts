@@ -174,7 +174,7 @@ export class OnInstanceSite {
     await writeFile(join(this.base, 'usr-local/sbin/poweroff'), script, { mode: 0o755 });
   }
 
-  /** Whether the last instance has run the power-off command. */
+  /** True if the last instance has run the power-off command. */
   get wasAskedToPowerOff(): boolean {
     const { launched } = this.provider;
     return launched.length > 0 && existsSync(join(this.provider.instance.disk, 'run/asked-to-power-off'));

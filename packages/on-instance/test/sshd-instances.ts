@@ -22,15 +22,15 @@ import { makeDisk, type Sshd, startSshd } from '../../../test/fixtures/sshd.ts';
 /** Behaviour of a {@link SshdInstances} that differs from the normal case. */
 export interface SshdInstancesOptions {
   readonly sftp?: boolean;
-  /** Whether its instances run without any service that responds. */
+  /** True if its instances run without any service that responds. */
   readonly isDead?: boolean;
-  /** Whether the power button does nothing. */
+  /** True if the power button does nothing. */
   readonly ignoresButton?: boolean;
-  /** Whether captured images stay in it. */
+  /** True if captured images stay in it. */
   readonly makesSnapshots?: boolean;
   /** Console output of the instances. */
   readonly console?: string;
-  /** Whether they write their host key to the console, as cloud-init does. */
+  /** True if they write their host key to the console, as cloud-init does. */
   readonly announcesHostKey?: boolean;
   /** Called before an instance is created. */
   readonly onLaunch?: (request: LaunchRequest) => Promise<void>;

@@ -31,7 +31,7 @@ export class ProvenanceError extends Error {
     this.code = code;
   }
 
-  /** Whether a retry may succeed without any other change. */
+  /** True if a retry may succeed without any other change. */
   get retriable(): boolean {
     return PROVENANCE_ERRORS[this.code].retriable;
   }

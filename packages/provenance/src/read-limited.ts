@@ -22,7 +22,7 @@ interface ReadLimits extends ReadErrors {
   readonly thing: string;
   /** Maximum size in bytes. */
   readonly limit: number;
-  /** Whether the file may be reached through a symbolic link. Default true. */
+  /** True if the file may be reached through a symbolic link. Default true. */
   readonly followLinks?: boolean;
   /** Permissions that the file must not have. Default: none. */
   readonly forbiddenMode?: number;

@@ -17,7 +17,9 @@ const OTHERS = 0o007;
 export interface SignerSettings {
   /** File of the private key, in PEM. */
   readonly key?: string;
-  /** Command and arguments. The command reads the data from standard input and writes the signature to standard output. */
+  /**
+   * Command and arguments. The command reads the data from standard input and writes the signature to standard output.
+   */
   readonly signCommand?: readonly string[];
   /** File of the public key, in PEM. Default: the public part of the private key. */
   readonly publicKey?: string;

@@ -37,7 +37,7 @@ import { type UploadFacts, uploadStatement } from './upload-statement.ts';
 /** Settings of a {@link SiteAttester}. */
 export interface SiteAttesterSettings extends BuilderIdentity {
   readonly signer: Signer;
-  /** Whether builds get a bill of materials. */
+  /** True if builds get a bill of materials. */
   readonly billOfMaterials: boolean;
   /** External parameters of a build: `configuration-digest`, `builder`, `settings` without secrets. */
   readonly parameters?: (diskimage: DiskImage) => Readonly<Record<string, unknown>>;

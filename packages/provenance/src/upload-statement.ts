@@ -22,7 +22,7 @@ export interface UploadFacts {
   readonly sha256: string;
   /** Digests that the provider reports, by the name of their algorithm. */
   readonly reportedDigests: Readonly<Record<string, string>>;
-  /** Whether the provider stores other bytes than the file's, because it has converted them. Default false. */
+  /** True if the provider stores other bytes than the file's, because it has converted them. Default false. */
   readonly isConverted?: boolean;
   /** `images-dir`. */
   readonly directory: string;
@@ -96,7 +96,7 @@ export interface AttestedUpload {
   readonly externalId: string;
   readonly uploadedAt: Date;
   readonly reportedDigests: Readonly<Record<string, string>>;
-  /** Whether the provider stores other bytes than the file's, because it has converted them. */
+  /** True if the provider stores other bytes than the file's, because it has converted them. */
   readonly isConverted: boolean;
   /** SHA-256 of the payload of the build's attestation; absent if the build was not attested. */
   readonly buildDigest?: string;

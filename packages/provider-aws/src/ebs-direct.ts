@@ -75,7 +75,7 @@ export async function uploadSnapshot(upload: AwsUpload): Promise<string> {
   return started.snapshotId;
 }
 
-/** Whether a snapshot contains the bytes of the file, as far as both have digests. */
+/** Returns whether a snapshot contains the bytes of the file, as far as both have digests. */
 function isOfFile({ Tags }: Snapshot, { file }: UploadRequest): boolean {
   return readImageTags(readTags(Tags))?.checksums?.sha256 === file.checksums?.sha256;
 }
@@ -241,7 +241,7 @@ async function complete(upload: AwsUpload, id: string, put: BlockDigests): Promi
   await poll(look, { subject, timeout: entry['image-import-timeout'], interval, signal });
 }
 
-/** Whether a snapshot that AWS refused to complete is nevertheless completed soon. */
+/** Returns whether a snapshot that AWS refused to complete is nevertheless completed soon. */
 async function becomesWhole(upload: AwsUpload, id: string): Promise<boolean> {
   const { signal, interval } = upload;
   const look = async (): Promise<boolean | undefined> => {

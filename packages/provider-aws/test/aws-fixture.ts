@@ -25,7 +25,7 @@ export interface AwsFixture {
 }
 
 interface FixtureOptions extends Partial<AwsDoubleOptions> {
-  /** Credentials. Default: any, which no server compares. */
+  /** Credentials. Default: fixed ones, because the double accepts all. */
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string };
 }
 

@@ -32,7 +32,7 @@ export interface StoredImage {
   readonly properties?: Readonly<Record<string, string>>;
   /** Creation time, if Azure knows it. */
   readonly createdAt?: Date | undefined;
-  /** Whether Azure no longer selects the image as the latest one, because it is excluded or past its end of life. */
+  /** True if Azure no longer selects the image as the latest one, because it is excluded or past its end of life. */
   readonly isRetired?: boolean;
 }
 
@@ -137,7 +137,7 @@ function tagError(name: string, value: string): string | undefined {
   return value.length > 256 ? 'its value has more than 256 characters' : undefined;
 }
 
-/** Whether an image has the tags of this provider's upload. */
+/** Returns whether an image has the tags of this provider's upload. */
 export function isOf(image: Pick<StoredImage, 'tags'>, provider: string, uploadId?: string): boolean {
   const tagged = readImageTags(image.tags);
   return tagged?.provider === provider && (uploadId === undefined || tagged.uploadId === uploadId);

@@ -152,7 +152,7 @@ export class UploadDisks {
   }
 }
 
-/** Whether a disk accepts pages. */
+/** Returns whether a disk accepts pages. */
 export function isOpen({ state, creation }: UploadDisk): boolean {
   return creation !== 'Failed' && OPEN_STATES.includes(state);
 }

@@ -18,7 +18,7 @@ export interface ImageSite {
 }
 
 /**
- * Whether an operation has ended. An operation that Compute Engine no longer knows has ended.
+ * Returns whether an operation has ended. An operation that Compute Engine no longer knows has ended.
  *
  * @param task what the operation does: `image debian`
  * @throws CloudError with all reasons of a failure
@@ -104,7 +104,9 @@ export async function removeImage(site: ImageSite, found: Image): Promise<void> 
   await waitForChange(site, `deletion of image ${image}`, deletion, isGone);
 }
 
-/** Whether launches can select an image by its family. Only images that are ready can be launched or deprecated. */
+/**
+ * Returns whether launches can select an image by its family. Only images that are ready can be launched or deprecated.
+ */
 function isLaunchedByFamily({ family, status, deprecated }: Image): boolean {
   return Boolean(family) && status === 'READY' && (deprecated?.state || 'ACTIVE') === 'ACTIVE';
 }

@@ -43,7 +43,7 @@ export const UPLOAD = {
     'request-id': TEXT,
     /** Session of the resumable upload. */
     session: TEXT,
-    /** Whether Cloud Storage has the whole object and its checksum has been verified. */
+    /** True if Cloud Storage has the whole object and its checksum has been verified. */
     transferred: { type: 'boolean' },
     /** Operation that creates the image. */
     operation: TEXT,
@@ -136,7 +136,10 @@ async function transfer(upload: GceUpload, record: UploadRecord): Promise<void> 
   await records.write(request.uploadId, record);
 }
 
-/** Whether an earlier process sent the last byte. Cloud Storage has then verified the checksum of the whole object. */
+/**
+ * Returns whether an earlier process sent the last byte. Cloud Storage has then verified the checksum of the whole
+ * object.
+ */
 async function isStored({ session, request, signal }: GceUpload, file: File): Promise<boolean> {
   const asked = session.call('GetObject', signal, async () => {
     const [{ metadata }] = await file.getMetadata();

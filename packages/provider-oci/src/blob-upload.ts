@@ -140,7 +140,7 @@ interface Session {
   offset: number;
   readonly minChunkSize: number;
   /**
-   * Whether the registry may have other bytes, because an earlier process started the upload or the registry does not
+   * True if the registry may have other bytes, because an earlier process started the upload or the registry does not
    * report its offset.
    */
   isDoubtful: boolean;
@@ -216,7 +216,7 @@ function offsetOf(range: string | undefined): number {
   return last === 0 ? 0 : last + 1;
 }
 
-/** Whether an error means that the registry does not know the upload, or has fewer bytes than expected. */
+/** Returns whether an error means that the registry does not know the upload, or has fewer bytes than expected. */
 function isLost(error: unknown): boolean {
   return error instanceof CloudError && (error.status === 404 || error.status === 416);
 }
@@ -310,8 +310,8 @@ async function patch(
 }
 
 /**
- * Whether a registry rejects the length of a first chunk: GitHub's with status 416, proxies with 413. Later chunks have
- * the same length.
+ * Returns whether a registry rejects the length of a first chunk: GitHub's with status 416, proxies with 413. Later
+ * chunks have the same length.
  */
 function isTooLong(error: unknown, { length }: Buffer, { offset, minChunkSize }: Session): boolean {
   if (!(error instanceof CloudError) || ![413, 416].includes(error.status ?? 0)) return false;

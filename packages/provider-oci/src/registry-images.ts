@@ -113,8 +113,8 @@ export class RegistryImages {
   }
 
   /**
-   * Whether the manifest at the tag `latest` of an image is one of its builds. Otherwise the tag is foreign, or belongs
-   * to another image: image `b-latest` of `a` has the tag `a-b-latest`.
+   * Returns whether the manifest at the tag `latest` of an image is one of its builds. Otherwise the tag is foreign, or
+   * belongs to another image: image `b-latest` of `a` has the tag `a-b-latest`.
    */
   #isPointer(imageName: string, manifest: StoredManifest): boolean {
     return readImage(this.#provider, latestTag(imageName), manifest)?.imageName === imageName;

@@ -193,7 +193,7 @@ export class Registry {
     });
   }
 
-  /** Whether the repository contains a blob. */
+  /** Returns whether the repository contains a blob. */
   async hasBlob(digest: string, signal: AbortSignal): Promise<boolean> {
     const request = { method: 'HEAD', task: 'HEAD blob', path: `blobs/${digest}`, signal } as const;
     return (await this.request(request).catch(unlessAbsent)) !== undefined;

@@ -52,7 +52,7 @@ async function fill(file: FileHandle, bytes: Buffer, position: number): Promise<
   return true;
 }
 
-/** Whether a header has a correct checksum. A record of zeros, as at the end, does not. */
+/** Returns whether a header has a correct checksum. A record of zeros, as at the end, does not. */
 function isHeader(header: Buffer): boolean {
   const wanted = Number.parseInt(text(header, 148, 8), 8);
   const sum = header.reduce((total, byte, at) => total + (at >= 148 && at < 156 ? 0x20 : byte), 0);

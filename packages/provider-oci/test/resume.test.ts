@@ -78,7 +78,8 @@ for (const step of STEPS) {
         for (const partial of await provider.listPartialUploads()) assert.equal(await partial.remove(), true);
       }
       assert.deepEqual(await provider.listPartialUploads(), []);
-      // The registry forgets uploads whose URL is unknown, because the response to their start or a small chunk was lost.
+      // The registry forgets uploads whose URL is unknown, because the response to their start or a small chunk was
+      // lost.
       const forgotten = operation === 'POST blobs/uploads' ? 1 : 0;
       assert.equal(double.state.uploads.size, forgotten);
     });

@@ -75,7 +75,7 @@ export interface CloudSettings {
   readonly compute: ServiceSettings;
   readonly network: ServiceSettings;
   readonly tls: {
-    /** Whether to verify certificates. Default true. */
+    /** True to verify certificates. Default true. */
     readonly verify: boolean;
     readonly caFile?: string;
     readonly certFile?: string;

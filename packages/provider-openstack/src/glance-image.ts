@@ -50,7 +50,7 @@ export function dataSize({ size }: GlanceImage): number | undefined {
   return typeof size === 'number' && size > 0 ? size : undefined;
 }
 
-/** Whether two states of an image differ in status or modification time. */
+/** Returns whether two states of an image differ in status or modification time. */
 export function hasChanged(before: GlanceImage, now: GlanceImage): boolean {
   return before.status !== now.status || before.updated_at !== now.updated_at;
 }
@@ -62,7 +62,10 @@ export function storedDigest(image: GlanceImage): { algorithm: string; value: st
   return algorithm === undefined || value === undefined ? undefined : { algorithm, value };
 }
 
-/** Whether a text can be a digest. Some clouds report the object store's ETag instead, which may not be a digest. */
+/**
+ * Returns whether a text can be a digest. Some clouds report the object store's ETag instead, which may not be a
+ * digest.
+ */
 export function isDigest(text: string): boolean {
   return /^[\da-f]{32,}$/i.test(text);
 }
@@ -113,7 +116,7 @@ const TASK = {
 /** A task of Glance (`/v2/tasks`). */
 export type GlanceTask = SettingsOf<typeof TASK>;
 
-/** Whether a task has not ended. */
+/** Returns whether a task has not ended. */
 export function isRunning({ status }: GlanceTask): boolean {
   return status === 'pending' || status === 'processing';
 }

@@ -26,7 +26,10 @@ export type ImportMethod =
 
 /** Data of an image. */
 export interface ImageData {
-  /** Yields the image data from a position, by default its beginning. A chunk's memory may be reused when the next chunk is requested. */
+  /**
+   * Yields the image data from a position, by default its beginning. A chunk's memory may be reused when the next chunk
+   * is requested.
+   */
   readonly body: (start?: number) => AsyncIterable<Buffer>;
   /** Bytes. */
   readonly size: number;

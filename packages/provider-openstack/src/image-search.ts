@@ -7,7 +7,7 @@ type ImageQuery = Readonly<Record<string, string>>;
 export interface QueryOptions {
   /** Project of the credentials; undefined in a cloud without Keystone. */
   readonly projectId: string | undefined;
-  /** Whether to include every image with a matching name, even if it fails the filter. */
+  /** True to include every image with a matching name, even if it fails the filter. */
   readonly withRefused: boolean;
 }
 
@@ -52,7 +52,7 @@ function single(name: string, values: readonly string[] | undefined): ImageQuery
   return value === undefined || others.length > 0 ? {} : { [name]: value };
 }
 
-/** Whether a name contains no glob and no Glance operator such as `in:`. */
+/** Returns whether a name contains no glob and no Glance operator such as `in:`. */
 function isPlain(name: string): boolean {
   return !/[*?:]/.test(name);
 }

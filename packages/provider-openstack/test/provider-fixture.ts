@@ -32,7 +32,7 @@ export interface FileOptions {
   /** Size in bytes. Default: enough for several chunks. */
   readonly size?: number;
   readonly format?: ImageFormat;
-  /** Whether its digests are known, as for an image that was built here. Default true. */
+  /** True if its digests are known, as for an image that was built here. Default true. */
   readonly built?: boolean;
 }
 

@@ -84,7 +84,9 @@ interface Fetched {
   mayResume: boolean;
 }
 
-/** Whether the store rejected a range request because the object's ETag has changed or the range does not exist. */
+/**
+ * Returns whether the store rejected a range request because the object's ETag has changed or the range does not exist.
+ */
 function isRefusedRange(error: unknown): boolean {
   const { code, cause } = error instanceof CloudError ? error : {};
   return code === 'conflict' || (cause instanceof Error && cause.name === 'InvalidRange');

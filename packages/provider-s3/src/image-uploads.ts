@@ -128,7 +128,7 @@ export class ImageUploads {
     await this.#records.remove(uploadId, signal);
   }
 
-  /** Whether an image is complete. Its key identifies the upload. */
+  /** Returns whether an image is complete. Its key identifies the upload. */
   async #isDone(externalId: string, signal: AbortSignal): Promise<boolean> {
     const manifest = await this.#images.manifest(externalId, signal);
     if (manifest === undefined) return false;

@@ -28,16 +28,16 @@ export interface MultipartUpload {
 /** A multipart upload in the object store. */
 export interface Multipart {
   readonly id: string;
-  /** Whether part ETags differ from the MD5, as with SSE-KMS. */
+  /** True if part ETags differ from the MD5, as with SSE-KMS. */
   readonly hasOpaqueEtags: boolean;
 }
 
-/** Whether an upload created this object. */
+/** Returns whether an upload created this object. */
 export function isMadeBy(uploadId: string, { metadata }: ObjectState): boolean {
   return metadata[UPLOAD] === uploadDigest(uploadId);
 }
 
-/** Whether an object contains all bytes of an upload's file, as far as the object store reports it. */
+/** Returns whether an object contains all bytes of an upload's file, as far as the object store reports it. */
 export function hasFile({ uploadId, file }: MultipartUpload, object: ObjectState): boolean {
   const isSame = object.metadata[SHA256] === file.checksums?.sha256;
   return isMadeBy(uploadId, object) && isSame && object.size === file.size;

@@ -25,7 +25,7 @@ function endOf(uploadId: string): string {
   return `-${uploadDigest(uploadId).slice(0, 8)}.`;
 }
 
-/** Whether an image's object belongs to an upload. */
+/** Returns whether an image's object belongs to an upload. */
 export function isNamedBy(uploadId: string, externalId: string): boolean {
   return externalId.includes(endOf(uploadId));
 }

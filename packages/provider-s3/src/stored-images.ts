@@ -14,7 +14,7 @@ const READS = 16;
 export interface StoredImage {
   readonly externalId: string;
   readonly manifest: DirectoryManifest;
-  /** Whether the object has the size in the manifest. */
+  /** True if the object has the size in the manifest. */
   readonly isWhole: boolean;
 }
 

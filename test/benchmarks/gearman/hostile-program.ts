@@ -17,7 +17,7 @@ interface Kind {
   readonly bytes: Buffer;
   /** Number of times it sends them. Default: until the end. */
   readonly times?: number;
-  /** Whether it reads what the server sends. */
+  /** True if it reads what the server sends. */
   readonly reads: boolean;
 }
 

@@ -23,7 +23,7 @@ export interface BlockCloud {
   readonly entry: Readonly<Record<string, unknown>>;
   /** Environment variables of our process. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Whether the second build of an image sends only blocks that have changed. */
+  /** True if the second build of an image sends only blocks that have changed. */
   readonly hasDeltas: boolean;
   /** Prepares the target of the minimal client. Returns its server and the requests for blocks. */
   prepare(blocks: readonly BlockSummary[]): Promise<Pick<BlockOrder, 'address' | 'awsKey' | 'blocks'>>;

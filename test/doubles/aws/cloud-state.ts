@@ -62,7 +62,7 @@ export interface SnapshotState extends Resource {
   stateMessage?: string;
   /** Number of descriptions that show it as pending once it is complete. */
   pendingLists: number;
-  /** Whether its blocks are complete. */
+  /** True if its blocks are complete. */
   isComplete: boolean;
   /** SHA-256 of each block of the parent when the snapshot was started, in base64. */
   readonly inherited?: ReadonlyMap<number, string>;

@@ -20,7 +20,7 @@ export interface ArmDoubleOptions {
   readonly diskQuota: number;
   /** Actions that the token's role permits: `Microsoft.Compute/disks/*`. */
   readonly actions: readonly string[];
-  /** Whether clients reach the pages through the double, so that it can inject faults. */
+  /** True if clients reach the pages through the double, so that it can inject faults. */
   readonly relaysPages: boolean;
 }
 

@@ -54,7 +54,7 @@ export class DiskStore {
     await this.#container(name).deleteIfExists();
   }
 
-  /** Whether the blob ends with the footer of a VHD of this size. */
+  /** Returns whether the blob ends with the footer of a VHD of this size. */
   async isVhd(name: string): Promise<boolean> {
     const size = await this.#size(name);
     const footer = await this.#blob(name).downloadToBuffer(size - 512, 512);

@@ -21,7 +21,10 @@ interface Session {
   object?: StoredObject;
 }
 
-/** The part of Cloud Storage's JSON API that uploads need. @see https://cloud.google.com/storage/docs/performing-resumable-uploads */
+/**
+ * The part of Cloud Storage's JSON API that uploads need. @see
+ * https://cloud.google.com/storage/docs/performing-resumable-uploads
+ */
 export class StorageDouble {
   readonly objects = new Map<string, StoredObject>();
   readonly sessions = new Map<string, Session>();

@@ -12,13 +12,13 @@ export interface StateRequest {
 }
 
 export interface StateOptions {
-  /** Whether an upload is lost when a chunk breaks off, as Distribution 2 does. Default false. */
+  /** True if an upload is lost when a chunk breaks off, as Distribution 2 does. Default false. */
   readonly losesBrokenChunks?: boolean;
   /** Max tags in one response. Default: as many as requested. */
   readonly pageSize?: number;
   /** Min size of a chunk in bytes, except for the last one. Default: none. */
   readonly minChunkSize?: number;
-  /** Whether manifests can be deleted. Default true. */
+  /** True if manifests can be deleted. Default true. */
   readonly permitsDeletion?: boolean;
 }
 

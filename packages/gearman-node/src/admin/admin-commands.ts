@@ -35,7 +35,7 @@ export interface QueuedJob {
   readonly handle: string;
   /** Number of workers that lost the job. */
   readonly retries: number;
-  /** Whether all clients of the job have disconnected. */
+  /** True if all clients of the job have disconnected. */
   readonly ignored: boolean;
   readonly background: boolean;
 }

@@ -22,7 +22,7 @@ export interface ClientConnectionOptions {
 
 /** Status of a job. */
 export interface JobStatus {
-  /** Whether the server has the job, queued or running. */
+  /** True if the server has the job, queued or running. */
   readonly known: boolean;
   readonly running: boolean;
   /** The last progress that the worker reported, in the worker's unit. */

@@ -22,7 +22,7 @@ export interface SubmitOptions {
   readonly unique?: string | undefined;
   /** Priority of the job. Default `normal`, the only priority of jobs with `startAt` or `reducer`. */
   readonly priority?: JobPriority | undefined;
-  /** Whether the job does not depend on the client, which gets no result. Default false. */
+  /** True if the job does not depend on the client, which gets no result. Default false. */
   readonly background?: boolean | undefined;
   /**
    * Earliest start time of a background job, in whole seconds (SUBMIT_JOB_EPOCH). gearmand before 2.0.0 does not wake

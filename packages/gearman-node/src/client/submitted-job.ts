@@ -91,12 +91,12 @@ export class SubmittedJob implements Job {
     return this.#options.background ?? false;
   }
 
-  /** Whether the result is settled. */
+  /** True if the result is settled. */
   get isSettled(): boolean {
     return this.#isSettled;
   }
 
-  /** Whether the job is being resubmitted, and waits for a server without a time limit. */
+  /** True if the job is being resubmitted, and waits for a server without a time limit. */
   get isResubmitted(): boolean {
     return this.#isResubmitted;
   }

@@ -153,7 +153,9 @@ function passedOn(value: ArgumentValue | undefined): Uint8Array | undefined {
   return types.isUint8Array(value) && value.length >= PASS_ON_SIZE ? value : undefined;
 }
 
-/** Checks an argument. Returns an upper bound of its size: UTF-8 takes at most three bytes for each unit of a string. */
+/**
+ * Checks an argument. Returns an upper bound of its size: UTF-8 takes at most three bytes for each unit of a string.
+ */
 function maxEncodedLength(name: PacketName, index: number, value: ArgumentValue, isLast: boolean): number {
   if (typeof value === 'number') return String(value).length;
   if (typeof value !== 'string' && !types.isUint8Array(value)) {

@@ -26,7 +26,7 @@ export class BatchedWriter {
     return this.#encoder.length + this.#socket.writableLength;
   }
 
-  /** Whether the producer should stop until the socket emits `drain`. */
+  /** True if the producer should stop until the socket emits `drain`. */
   get isFull(): boolean {
     return this.#socket.writableNeedDrain;
   }

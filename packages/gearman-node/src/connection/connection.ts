@@ -67,7 +67,7 @@ export class Connection {
         });
   }
 
-  /** Whether packets can still be sent. */
+  /** True if packets can still be sent. */
   get isOpen(): boolean {
     return this.#socket.writable;
   }

@@ -51,7 +51,7 @@ export const CLIENT_PACKETS: PacketHandlers = {
 interface SubmitVariant {
   /** Priority of the job. Default `normal`. */
   readonly priority?: JobPriority;
-  /** Whether the job runs in the background. Default false. */
+  /** True if the job runs in the background. Default false. */
   readonly isBackground?: boolean;
   /** Earliest start time of the job, in milliseconds since 1970. Default: immediately. */
   readonly due?: (packet: Packet) => number;

@@ -14,14 +14,14 @@ export interface JobSubmission {
   readonly payload: Buffer;
   readonly priority: JobPriority;
   readonly isBackground: boolean;
-  /** Whether the job has a start time in the future. {@link JobQueue.release} makes it assignable. */
+  /** True if the job has a start time in the future. {@link JobQueue.release} makes it assignable. */
   readonly isHeld?: boolean;
 }
 
 /** Result of a submission. */
 export interface SubmitResult<Owner> {
   readonly job: ServerJob<Owner>;
-  /** Whether the job is new. False for a submission that joined an existing job. */
+  /** True if the job is new. False for a submission that joined an existing job. */
   readonly isNew: boolean;
 }
 
@@ -69,7 +69,7 @@ export class JobQueue<Owner> {
     });
   }
 
-  /** Whether {@link drain} was called. A job that is submitted now would never run. */
+  /** True if {@link drain} was called. A job that is submitted now would never run. */
   get isDraining(): boolean {
     return this.#drained !== undefined;
   }
@@ -168,7 +168,9 @@ export class JobQueue<Owner> {
     this.#wakeIfUseful(worker);
   }
 
-  /** Wakes every sleeping worker that can run a waiting job. Usually a job wakes only one worker, which may not grab it. */
+  /**
+   * Wakes every sleeping worker that can run a waiting job. Usually a job wakes only one worker, which may not grab it.
+   */
   wakeAll(): void {
     for (const worker of this.#sleepers) this.#wakeIfUseful(worker);
   }

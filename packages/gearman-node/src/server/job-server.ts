@@ -80,7 +80,7 @@ export interface JobServerOptions {
    */
   readonly maxTotalOutput?: number | undefined;
   /**
-   * Whether to send WORK_EXCEPTION to clients that did not request it, like gearmand's `--exceptions`. Default false.
+   * True to send WORK_EXCEPTION to clients that did not request it, like gearmand's `--exceptions`. Default false.
    */
   readonly exceptions?: boolean | undefined;
   /**

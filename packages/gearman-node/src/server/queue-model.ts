@@ -13,7 +13,7 @@ export interface ServerJob<Owner> {
   /** Sent to workers that use GRAB_JOB_ALL; empty for none. */
   readonly reducer: string;
   readonly payload: Buffer;
-  /** Whether the job does not depend on its clients. */
+  /** True if the job does not depend on its clients. */
   isBackground: boolean;
   /** The clients that wait for the job. As in gearmand, a client that submitted it twice is listed twice. */
   clients: Peer<Owner>[];
@@ -60,7 +60,7 @@ export class FunctionQueue<Owner> {
   waiting: Readonly<Record<JobPriority, Set<ServerJob<Owner>>>> = NONE_WAITING;
   /** Number of jobs at which jobs of a priority are rejected; 0 for no limit. */
   readonly limits: Record<JobPriority, number> = { high: 0, normal: 0, low: 0 };
-  /** Whether an operator created or limited the function, which then persists without jobs and workers. */
+  /** True if an operator created or limited the function, which then persists without jobs and workers. */
   isPinned = false;
   /** Number of jobs, including those with a start time in the future. */
   total = 0;

@@ -35,7 +35,7 @@ export interface ServerConnectionOptions {
   readonly maxPacketSize: number | undefined;
   /** Bytes buffered for a peer that does not read, before it is disconnected. */
   readonly maxOutputBuffer: number;
-  /** Whether the peer gets WORK_EXCEPTION without requesting it. */
+  /** True if the peer gets WORK_EXCEPTION without requesting it. */
   readonly wantsExceptions: boolean;
   /** Called before `size` more bytes are buffered for a slow peer. */
   readonly onBacklog: (connection: ServerConnection, size: number) => void;
@@ -58,7 +58,7 @@ export class ServerConnection {
   readonly peer: Peer<ServerConnection> = new Peer(this);
   /** The argument of SET_CLIENT_ID, with one character per byte; initially `-`. */
   clientId = '-';
-  /** Whether the client wants WORK_EXCEPTION rather than WORK_FAIL. */
+  /** True if the client wants WORK_EXCEPTION rather than WORK_FAIL. */
   wantsExceptions: boolean;
   /** Time limits from CAN_DO_TIMEOUT by function, in milliseconds. */
   readonly timeLimits: Map<string, number> = new Map();

@@ -26,7 +26,7 @@ export class GrabWindow {
   }
 
   /**
-   * Whether the worker should sleep after this job without a grab. The server replies to PRE_SLEEP with NOOP if it has
+   * True if the worker should sleep after this job without a grab. The server replies to PRE_SLEEP with NOOP if it has
    * another job.
    */
   get isLoneJob(): boolean {

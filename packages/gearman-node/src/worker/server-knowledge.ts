@@ -12,7 +12,7 @@ const MANY_FUNCTIONS = 1000;
 
 /** State of a server that persists across connections to it. */
 export class ServerKnowledge {
-  /** Whether the server replies to ECHO_REQ, which the Python server never does. */
+  /** True if the server replies to ECHO_REQ, which the Python server never does. */
   repliesToEcho: boolean | undefined;
   readonly #minTimeout: number;
   #timeout: number;

@@ -60,7 +60,7 @@ export class WorkerConnection {
   readonly #offered: Promise<void>;
   #pause: NodeJS.Timeout | undefined;
   #isDropScheduled = false;
-  /** Whether the server has not confirmed the last CANT_DO. */
+  /** True if the server has not confirmed the last CANT_DO. */
   #isDeregistering = false;
   /**
    * `awake`: the server may have jobs. `served`: it had one job, and probably has no other. `drained`: it has none, and
@@ -108,7 +108,7 @@ export class WorkerConnection {
     this.#offered = this.#offerAll();
   }
 
-  /** Whether the connection can use a free slot. */
+  /** True if the connection can use a free slot. */
   get canGrab(): boolean {
     return (
       (this.#state === 'awake' || this.#state === 'served') &&

@@ -8,7 +8,7 @@ import type { WorkerFunction } from './worker-function.ts';
 export interface WorkerContext {
   /** The declared functions. */
   readonly functions: () => ReadonlyMap<string, WorkerFunction>;
-  /** Whether to grab jobs together with their reducers. */
+  /** True to grab jobs together with their reducers. */
   readonly takesReducers: boolean;
   readonly slots: Slots;
   readonly jobs: RunningJobs;

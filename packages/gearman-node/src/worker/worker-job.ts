@@ -52,7 +52,7 @@ export interface JobConnection {
   writable(): Promise<void>;
   /** Resolves when the server has processed all sent packets, if it confirms that. */
   confirm(): Promise<void>;
-  /** Whether the server expects WORK_FAIL after WORK_EXCEPTION. */
+  /** Returns whether the server expects WORK_FAIL after WORK_EXCEPTION. */
   wantsFailAfterException(): boolean;
   /** Maximum size of a sent packet in bytes. Default 64 MiB. */
   readonly maxPacketSize?: number | undefined;

@@ -27,7 +27,7 @@ export interface WorkerOptions {
   /** Maximum number of concurrent jobs, over all servers. Default 1. */
   readonly concurrency?: number | undefined;
   readonly logger?: Logger | undefined;
-  /** Whether to log failed jobs. Set it to false if the handlers log failures themselves. Default true. */
+  /** True to log failed jobs. Set it to false if the handlers log failures themselves. Default true. */
   readonly logsFailures?: boolean | undefined;
   /**
    * Timeout in milliseconds for connecting, and for the reply to a request, after which the connection is closed. The
@@ -46,7 +46,7 @@ export interface WorkerOptions {
    */
   readonly onServerLost?: 'finish' | 'abort' | undefined;
   /**
-   * Whether to grab jobs together with their reducers (GRAB_JOB_ALL). The Python server does not reply to that. Default
+   * True to grab jobs together with their reducers (GRAB_JOB_ALL). The Python server does not reply to that. Default
    * false.
    */
   readonly takesReducers?: boolean | undefined;

@@ -7,7 +7,7 @@ export interface CloudImage<Native = unknown> extends ImageCandidate {
   readonly native: Native;
   /** Content of our tags; undefined for an image that nodepool-builder did not upload. */
   readonly tagged: TaggedImage | undefined;
-  /** Whether the image has all its data. */
+  /** True if the image has all its data. */
   readonly isComplete: boolean;
   /**
    * Value that changes with the image. An incomplete image that has changed since it was listed is not removed.

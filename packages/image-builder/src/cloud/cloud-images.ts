@@ -99,7 +99,7 @@ export abstract class CloudImages<
   readonly formats: readonly ImageFormat[];
   protected readonly entry: Entry;
   protected readonly logger: Logger;
-  /** Whether a list may not contain a new image yet. If true, ids that the caller knows are queried one by one. */
+  /** True if a list may not contain a new image yet. If true, ids that the caller knows are queried one by one. */
   protected readonly listsMayLag: boolean = false;
   protected readonly limit: BandwidthLimit | undefined;
   protected readonly records: UploadRecords<S>;

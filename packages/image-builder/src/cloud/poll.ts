@@ -4,7 +4,9 @@ import { cloudError } from '../cloud-error.ts';
 /** Settings of {@link poll}. */
 export interface PollOptions {
   readonly signal: AbortSignal;
-  /** Max seconds between two looks. The first pause is a twentieth of it, and each later one twice as long. Default 2. */
+  /**
+   * Max seconds between two looks. The first pause is a twentieth of it, and each later one twice as long. Default 2.
+   */
   readonly interval?: number;
   /** Seconds. Default: no limit. */
   readonly timeout?: number;

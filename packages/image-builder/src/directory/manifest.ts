@@ -64,7 +64,7 @@ export interface DirectoryEntry {
   readonly externalId: string;
   readonly manifest: DirectoryManifest;
   /**
-   * Whether the image is a regular file of the size in the manifest. If not, an upload or a deletion was interrupted.
+   * True if the image is a regular file of the size in the manifest. If not, an upload or a deletion was interrupted.
    */
   readonly isWhole: boolean;
 }

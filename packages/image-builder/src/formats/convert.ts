@@ -55,7 +55,7 @@ export interface ConversionOptions extends OperationOptions {
   readonly space?: DiskSpaceGuard;
   /** Backing file of the source, whose data becomes part of the result. Default: a backing file is rejected. */
   readonly backingFile?: string;
-  /** Whether to compress a format that supports it. Default false. */
+  /** True to compress a format that supports it. Default false. */
   readonly compress?: boolean | undefined;
 }
 

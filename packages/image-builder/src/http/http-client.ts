@@ -15,7 +15,7 @@ export interface HttpRequest {
   readonly body?: string | Uint8Array;
   /** Credentials, sent as a form. They are never sent to the target of a redirect. */
   readonly form?: Readonly<Record<string, string>>;
-  /** Whether to follow redirects. If not, a redirect is returned as the response. Default true. */
+  /** True to follow redirects. If not, a redirect is returned as the response. Default true. */
   readonly followsRedirects?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
@@ -198,7 +198,7 @@ export class NetworkError extends Error {
     this.status = options?.status;
   }
 
-  /** Whether the server's certificate caused the error. */
+  /** True if the server's certificate caused the error. */
   get isCertificate(): boolean {
     return ['unknown-authority', 'invalid-certificate', 'other-host-name'].includes(this.kind);
   }

@@ -144,8 +144,8 @@ export interface InstanceProvider {
   /** `providers[].name`. */
   readonly name: string;
   /**
-   * Launches an instance. {@link list} returns it as soon as it uses any resource, even if this process dies. A failed or
-   * aborted launch leaves nothing.
+   * Launches an instance. {@link list} returns it as soon as it uses any resource, even if this process dies. A failed
+   * or aborted launch leaves nothing.
    *
    * @throws ImageError `launch-failed`, `image-not-found`, `format-unknown`, `command-not-found`, `disk-full`
    */

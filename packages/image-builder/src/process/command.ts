@@ -62,7 +62,7 @@ export interface CommandResult {
   readonly decisiveLines: readonly string[];
   /** The failed step of diskimage-builder: `install.d/50-agent`. */
   readonly step?: string;
-  /** Whether the output reports a full disk. */
+  /** True if the output reports a full disk. */
   readonly diskFull: boolean;
   /** Describes the file system that was full when the command failed. */
   readonly fullDisk?: string;

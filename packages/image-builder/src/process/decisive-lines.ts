@@ -1,7 +1,7 @@
 /** Pattern of an error line from a program that a build runs. */
 interface ErrorPattern {
   readonly line: RegExp;
-  /** Whether the line only repeats that something failed, or is common in a cleanup. */
+  /** True if the line only repeats that something failed, or is common in a cleanup. */
   readonly isWeak?: true;
 }
 
@@ -132,10 +132,10 @@ export class DecisiveLines {
   #isWeak = false;
   /** Number of other lines since the last line of the error. */
   #gap = 0;
-  /** Whether a command was traced after the error. */
+  /** True if a command was traced after the error. */
   #isOver = false;
   #isCleanup = false;
-  /** Whether indented lines that follow belong to the error. */
+  /** True if indented lines that follow belong to the error. */
   #isOpen = false;
   /** Column of the traceback that is being read. */
   #traceback: number | undefined;

@@ -25,7 +25,9 @@ export const DIB_VARIABLES: readonly string[] = `
   .split(/\s+/)
   .map((name) => `DIB_${name}`);
 
-/** Variables whose values may be shown, apart from credentials in their addresses. A trailing `*` matches any suffix. */
+/**
+ * Variables whose values may be shown, apart from credentials in their addresses. A trailing `*` matches any suffix.
+ */
 const PUBLIC_VARIABLES: readonly string[] = [
   ...INHERITED_VARIABLES.flatMap(({ names }) => names).filter((name) => !name.endsWith('*')),
   'LC_*',

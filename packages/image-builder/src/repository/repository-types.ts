@@ -38,7 +38,7 @@ export interface BuildSite extends Required<OperationOptions> {
 export interface FileOptions extends OperationOptions {
   /** Maximum virtual size of a disk to convert, in bytes; default 256 GiB. */
   readonly maxDiskSize?: number;
-  /** Whether to compress conversions to formats that support it. Default false. */
+  /** True to compress conversions to formats that support it. Default false. */
   readonly compress?: boolean | undefined;
   /** Proves from which file a converted file was made. Default: none. */
   readonly attester?: ImageAttester | undefined;

@@ -22,7 +22,7 @@ interface Unsettled {
   readonly state: FileState;
   /** Time of the last known change. */
   readonly lastChange: number;
-  /** Whether the file came without an event, because another host may be writing it over a network file system. */
+  /** True if the file came without an event, because another host may be writing it over a network file system. */
   isRemote: boolean;
 }
 

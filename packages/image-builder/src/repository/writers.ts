@@ -9,7 +9,7 @@ const ACCESS_MODE = 0o3;
 export interface Writers {
   /** {@link fileKey} of each requested file that a process has open for writing. */
   readonly files: ReadonlySet<string>;
-  /** Whether every process could be inspected. Only root can inspect other users' processes; init does not count. */
+  /** True if every process could be inspected. Only root can inspect other users' processes; init does not count. */
   readonly complete: boolean;
 }
 

@@ -22,7 +22,7 @@ export interface BuilderFleetOptions {
 /** Functions that the builders offer, according to the job servers. */
 export interface FleetStatus {
   readonly offered: OfferedFunctions;
-  /** Whether every server replied. Only then is a function that is not listed known to be gone. */
+  /** True if every server replied. Only then is a function that is not listed known to be gone. */
   readonly isComplete: boolean;
   /** Ids of images that more than one builder offers at one job server. */
   readonly copied: ReadonlySet<string>;

@@ -33,7 +33,7 @@ export interface RunOptions extends RunLimits {
 export interface Canceller {
   /** `root@host`; the manager adds the reason. */
   readonly by: string;
-  /** Whether the job may have just started, so that its builder does not yet offer to stop it. */
+  /** True if the job may have just started, so that its builder does not yet offer to stop it. */
   readonly isEarly: boolean;
 }
 

@@ -15,7 +15,7 @@ export type UnrecordedImage =
       readonly location: 'provider';
       readonly provider: string;
       readonly image: ProviderImage;
-      /** Whether the image carries the mark of this store. The manager never touches other images. */
+      /** True if the image carries the mark of this store. The manager never touches other images. */
       readonly isOurs: boolean;
     }
   | { readonly location: 'builder'; readonly imageId: string; readonly isOurs: boolean };

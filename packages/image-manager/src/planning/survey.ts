@@ -81,7 +81,7 @@ export function keptOf({ keep }: ManagedDiskImage): number {
 export interface Target {
   readonly provider: string;
   readonly imageName: string;
-  /** Whether the provider is still configured. If not, its credentials are missing. */
+  /** True if the provider is still configured. If not, its credentials are missing. */
   readonly providerConfigured: boolean;
   /** The configured image; undefined if the configuration has no such image. */
   readonly binding: ImageBinding | undefined;

@@ -70,7 +70,7 @@ export interface GatedUpload {
   readonly required: RequiredAttestation;
   /** Reads the public keys that the rules trust. */
   readonly trustedKeys: () => Promise<readonly TrustedKey[]>;
-  /** Whether this site attests its conversions. */
+  /** True if this site attests its conversions. */
   readonly isSigning: boolean;
 }
 

@@ -26,7 +26,7 @@ import { isJobUploadId } from './upload.ts';
 
 interface RemovalOptions extends ProviderOptions, JsonOptions {
   readonly olderThan?: number;
-  /** Whether to only print what would be removed. */
+  /** True to only print what would be removed. */
   readonly dryRun?: true;
 }
 

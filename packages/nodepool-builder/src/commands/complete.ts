@@ -3,7 +3,9 @@ import type { Command, Option } from 'commander';
 import { readYaml } from '../yaml/yaml-document.ts';
 import { DEFAULT_CONFIG_FILE } from './options.ts';
 
-/** `complete -- WORD...`: prints the candidates for the last word of a command line, for the scripts of `completion`. */
+/**
+ * `complete -- WORD...`: prints the candidates for the last word of a command line, for the scripts of `completion`.
+ */
 export function registerComplete(program: Command): void {
   program
     .command('complete', { hidden: true })

@@ -46,7 +46,7 @@ export interface ConversionSettings {
   readonly directory: string;
   /** Maximum virtual size of a disk to convert, in bytes. Default 256 GiB. */
   readonly maxDiskSize: number | undefined;
-  /** Whether to compress qcow2. Default false. */
+  /** True to compress qcow2. Default false. */
   readonly compress?: boolean;
   readonly withProgress: WithProgress;
 }

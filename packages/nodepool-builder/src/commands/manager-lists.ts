@@ -37,7 +37,7 @@ interface ListCommand extends Omit<ConfiguredCommand, 'run'> {
   readonly columns: readonly Column[];
   /** Sentence in place of an empty table. */
   readonly ifEmpty?: string;
-  /** Whether the command works before the first run of a manager. */
+  /** True if the command works before the first run of a manager. */
   readonly isPreview?: true;
   /** Shows one subject if the operand names one. */
   readonly show?: (configuration: Configuration, subject: string, json?: true) => Promise<void>;

@@ -17,7 +17,7 @@ import { VERIFIED_IMAGE } from './verify.ts';
 interface CommandOutput {
   /** Command line that prints the output. */
   readonly command: string;
-  /** Whether the output is an array of records instead of one record. */
+  /** True if the output is an array of records instead of one record. */
   readonly isList: boolean;
   readonly record: RecordSchema;
 }

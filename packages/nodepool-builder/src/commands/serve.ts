@@ -36,7 +36,7 @@ export interface ServeOptions
   readonly embeddedGearmand?: true;
   /** Seconds for which instances of failed builds are kept, regardless of the configuration. */
   readonly keepOnFailure?: number;
-  /** Whether to also run a job server and the manager. */
+  /** True to also run a job server and the manager. */
   readonly allInOne?: true;
 }
 

@@ -22,7 +22,7 @@ export interface Column {
    * last ones first.
    */
   readonly long?: 'words' | 'id';
-  /** Whether to omit the column if it is empty in all rows. */
+  /** True to omit the column if it is empty in all rows. */
   readonly sparse?: true;
 }
 

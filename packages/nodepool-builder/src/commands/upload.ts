@@ -158,7 +158,7 @@ interface FileUpload extends SourceFile, ConversionSettings {
   /** The image's name in the provider. */
   readonly name: string;
   readonly metadata: Metadata;
-  /** Whether to only report what would be done. */
+  /** True to only report what would be done. */
   readonly dryRun: boolean;
 }
 

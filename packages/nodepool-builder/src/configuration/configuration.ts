@@ -31,7 +31,7 @@ export interface Configuration extends GeneralSettings {
   readonly file: string;
   /** `virtual-size-limit` in bytes. */
   readonly maxDiskSize: number;
-  /** Whether any provider requests compressed qcow2. */
+  /** True if any provider requests compressed qcow2. */
   readonly compressesQcow2: boolean;
   /** `build-log-size` in bytes. */
   readonly buildLogLimit: number;
@@ -53,7 +53,7 @@ export interface DiskImageConfiguration extends DiskImage {
   readonly digest: string;
   /** `isImported` of the builder's module. */
   readonly isImported: boolean;
-  /** Whether the disk image is paused: it is not offered, so its jobs wait at the job server. */
+  /** True if the disk image is paused: it is not offered, so its jobs wait at the job server. */
   readonly pause: boolean;
   /** Age in seconds; absent if a cron expression or the source of imported builds decides. */
   readonly rebuildAge?: number;
@@ -101,7 +101,7 @@ export interface PreparationResult {
 export interface ProviderImageConfiguration {
   readonly name: string;
   readonly diskimage?: string;
-  /** Whether a manager pauses uploads of the image. */
+  /** True if a manager pauses uploads of the image. */
   readonly pause: boolean;
   readonly meta: Readonly<Record<string, string>>;
   /** Filters that select an image of the provider for `nodepool-builder latest`. */

@@ -51,7 +51,7 @@ export interface LoadOptions {
   readonly secure?: string | undefined;
   /** Locations of clouds.yaml and the variables `OS_*`. Default: this process's. */
   readonly place?: ProviderPlace;
-  /** Whether to warn about directories and programs that this host lacks. Default false. */
+  /** True to warn about directories and programs that this host lacks. Default false. */
   readonly checksHost?: boolean;
 }
 

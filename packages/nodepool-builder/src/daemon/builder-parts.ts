@@ -30,7 +30,7 @@ export interface NodepoolBuilderOptions {
   readonly buildWorkers?: number;
   /** Number of concurrent uploads and deletions. With 0, none are offered. Default 4. */
   readonly uploadWorkers?: number;
-  /** Whether to run a job server in this process, on loopback. Default: only if the configuration names none. */
+  /** True to run a job server in this process, on loopback. Default: only if the configuration names none. */
   readonly embeddedGearmand?: boolean;
   /** Environment variables: `STATSD_HOST` and `STATSD_PORT` turn on metrics. Default: empty. */
   readonly environment?: Readonly<Record<string, string | undefined>>;

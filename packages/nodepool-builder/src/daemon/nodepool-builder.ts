@@ -146,8 +146,8 @@ export class NodepoolBuilder implements AsyncDisposable {
   }
 
   /**
-   * Takes no new job, finishes the running jobs and reports their results. An aborted signal stops the running jobs. The
-   * embedded job server remains, so that a manager in this process gets the results.
+   * Takes no new job, finishes the running jobs and reports their results. An aborted signal stops the running jobs.
+   * The embedded job server remains, so that a manager in this process gets the results.
    */
   async drain(options: { readonly signal?: AbortSignal } = {}): Promise<void> {
     // closeAll() throws the errors of services

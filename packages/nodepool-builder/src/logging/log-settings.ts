@@ -22,7 +22,7 @@ export interface LoggerSettings {
   readonly level?: LogThreshold;
   /** Outputs for the records of this logger and of the loggers below it. */
   readonly outputs: readonly LogOutput[];
-  /** Whether records also go to the outputs of the loggers above. */
+  /** True if records also go to the outputs of the loggers above. */
   readonly propagate: boolean;
 }
 
@@ -42,9 +42,9 @@ export interface LogFileTarget {
   readonly type: 'file';
   /** Absolute path. */
   readonly filename: string;
-  /** Whether each start empties the file. Default: each start appends. */
+  /** True if each start empties the file. Default: each start appends. */
   readonly truncate?: boolean;
-  /** Whether the file is reopened after logrotate has moved it. */
+  /** True if the file is reopened after logrotate has moved it. */
   readonly watched?: boolean;
   readonly rotation?: SizeRotation | TimeRotation;
 }
@@ -68,7 +68,7 @@ export interface TimeRotation {
   readonly interval: number;
   /** Number of old files to keep; 0 keeps all. */
   readonly backups: number;
-  /** Whether to use UTC instead of local time. */
+  /** True to use UTC instead of local time. */
   readonly utc: boolean;
 }
 

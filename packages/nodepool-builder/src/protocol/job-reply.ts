@@ -15,7 +15,7 @@ const EXCEPTIONS: ReadonlySet<ImageErrorCode> = new Set(['invalid-image-id', 'in
 /** An expected error that ends a job with WORK_EXCEPTION, as in the Python builder. */
 export class JobError extends Error {
   override readonly name = 'JobError';
-  /** Whether a provider may still have parts of an upload. */
+  /** True if a provider may still have parts of an upload. */
   readonly retriable: boolean;
 
   constructor(message: string, options: ErrorOptions & { readonly retriable?: boolean } = {}) {
@@ -32,9 +32,9 @@ export interface JobLog {
 }
 
 /**
- * Runs the work of a job and logs its end, a failure only once. A WorkFailError becomes WORK_FAIL, which cannot transmit a
- * reason. Any other error becomes WORK_EXCEPTION with its message. Clients that request the reason get it in a
- * WORK_WARNING before that.
+ * Runs the work of a job and logs its end, a failure only once. A WorkFailError becomes WORK_FAIL, which cannot
+ * transmit a reason. Any other error becomes WORK_EXCEPTION with its message. Clients that request the reason get it in
+ * a WORK_WARNING before that.
  */
 export async function settleJob<T>(
   log: JobLog,

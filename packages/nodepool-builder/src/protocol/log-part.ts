@@ -45,7 +45,7 @@ export interface LogChunk {
   readonly data: Buffer;
   /** Offset of the chunk's first byte. */
   readonly offset: number;
-  /** Whether the chunk is the last one. */
+  /** True if the chunk is the last one. */
   readonly isComplete: boolean;
 }
 

@@ -13,7 +13,7 @@ import type { CloudImageConfiguration, ProviderConfiguration } from '../configur
 interface FindOptions extends OperationOptions {
   /** Ids to consider even if the provider does not list them yet. */
   readonly known?: readonly string[];
-  /** Whether to also list all rejected images with a matching name. They are always listed if no image matches. */
+  /** True to also list all rejected images with a matching name. They are always listed if no image matches. */
   readonly explain?: boolean;
 }
 

@@ -28,7 +28,7 @@ export interface User {
 
 /** Decides who may rebuild, cancel, roll back and delete. */
 export class Access {
-  /** Whether users can log in with a token. */
+  /** True if users can log in with a token. */
   readonly hasLogin: boolean;
   readonly #token: Buffer | undefined;
   readonly #key = randomBytes(32);
@@ -107,7 +107,7 @@ export class Access {
     this.#sessions.delete(this.#sign(cookies[SESSION_COOKIE] ?? ''));
   }
 
-  /** Whether the cookie must not be sent without TLS. */
+  /** True if the cookie must not be sent without TLS. */
   get isSecure(): boolean {
     return this.#origin?.startsWith('https:') ?? false;
   }

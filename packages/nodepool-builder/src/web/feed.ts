@@ -13,7 +13,7 @@ export interface Changes<T> {
   readonly version: string;
   readonly changed: ReadonlyMap<string, T>;
   /**
-   * Whether the reader has to read everything again, because its version is unknown here, or an item was added or
+   * True if the reader has to read everything again, because its version is unknown here, or an item was added or
    * removed.
    */
   readonly isNew: boolean;

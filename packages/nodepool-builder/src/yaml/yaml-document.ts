@@ -29,7 +29,7 @@ export interface YamlDocument {
 
 /** Settings of {@link parseYaml}. */
 export interface YamlOptions {
-  /** Whether a second key of the same name is an error, or replaces the first, as in PyYAML. Default `refuse`. */
+  /** True if a second key of the same name is an error, or replaces the first, as in PyYAML. Default `refuse`. */
   readonly duplicateKeys?: 'refuse' | 'last';
   /**
    * The environment. As in nodepool, `%(NODEPOOL_NAME)` becomes the value of that variable. Default: it is not

@@ -62,7 +62,7 @@ export class HostKey {
     return this.#pinned;
   }
 
-  /** Whether the console announces the pinned key. */
+  /** True if the console announces the pinned key. */
   get isConfirmed(): boolean {
     return this.#pinned !== undefined && this.isAnnounced(this.#pinned);
   }

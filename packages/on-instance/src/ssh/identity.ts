@@ -11,7 +11,7 @@ export interface Identity {
   readonly publicKey: string;
   /** Path of {@link privateKey}, written only if it must outlive the build. */
   readonly keyFile: string;
-  /** Whether the key was generated for the build, and is removed before the machine is captured. */
+  /** True if the key was generated for the build, and is removed before the machine is captured. */
   readonly isOwn: boolean;
 }
 

@@ -70,7 +70,7 @@ export interface CommandOutput {
 
 /** A fault response of the service. */
 export interface Fault {
-  /** Whether the operation only timed out without output. */
+  /** True if the operation only timed out without output. */
   readonly isTimeout: boolean;
   readonly reason: string;
 }

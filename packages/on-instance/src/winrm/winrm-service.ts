@@ -50,7 +50,7 @@ export class WinrmService {
     this.#authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
   }
 
-  /** Whether a request got no response. */
+  /** True if a request got no response. */
   get isLost(): boolean {
     return this.#isLost;
   }

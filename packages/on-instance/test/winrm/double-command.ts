@@ -50,7 +50,7 @@ export class DoubleCommand {
     program(site).then(exit, () => exit(1));
   }
 
-  /** Whether it still accepts input. */
+  /** Returns whether it still accepts input. */
   take(bytes: Buffer, isLast: boolean): boolean {
     if (this.#exitCode !== undefined) return false;
     this.#input.push(bytes);

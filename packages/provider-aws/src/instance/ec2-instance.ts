@@ -19,7 +19,7 @@ export function stateOf({ State: state }: Ec2Instance): InstanceState {
   return STATES[state?.Name ?? ''] ?? 'failed';
 }
 
-/** Whether an instance is terminated or shutting down. EC2 still lists it for an hour. */
+/** Returns whether an instance is terminated or shutting down. EC2 still lists it for an hour. */
 export function isGone({ State: state }: Ec2Instance): boolean {
   return state?.Name === 'terminated' || state?.Name === 'shutting-down';
 }

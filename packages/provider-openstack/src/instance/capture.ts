@@ -29,7 +29,10 @@ const INHERITED: readonly string[] = [
 
 const WAITING: readonly string[] = ['queued', 'saving'];
 
-/** Whether an image was captured for a builder. False for a snapshot of a server that booted from a captured image. */
+/**
+ * Returns whether an image was captured for a builder. False for a snapshot of a server that booted from a captured
+ * image.
+ */
 export function isCaptured(image: GlanceImage, namePrefix: string): boolean {
   const { [IMAGE_TAGS.uploadId]: uploadId, [CAPTURED_OF]: serverId, [INSTANCE]: instance } = image;
   return (
@@ -60,7 +63,7 @@ export async function claimSnapshot(
   return (await update.catch(unlessAbsent)) ?? false;
 }
 
-/** Whether no upload has claimed a snapshot: its initial upload id ends with the server id. */
+/** Returns whether no upload has claimed a snapshot: its initial upload id ends with the server id. */
 function isUnclaimed({ [IMAGE_TAGS.uploadId]: uploadId, [CAPTURED_OF]: serverId }: GlanceImage): boolean {
   return typeof uploadId === 'string' && typeof serverId === 'string' && uploadId.endsWith(serverId);
 }

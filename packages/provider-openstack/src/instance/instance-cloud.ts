@@ -10,9 +10,9 @@ export interface InstanceSettings {
   readonly networks?: 'none' | readonly string[] | undefined;
   /** Name or id of the floating IP network (`pool`). Default: no floating IP. */
   readonly pool?: string | undefined;
-  /** Whether instances get a config drive. Default: the cloud's setting. */
+  /** True if instances get a config drive. Default: the cloud's setting. */
   readonly configDrive?: boolean;
-  /** Whether to prefer an IPv6 address (`ipv6-preferred`). Default false. */
+  /** True to prefer an IPv6 address (`ipv6-preferred`). Default false. */
   readonly ipv6Preferred?: boolean;
 }
 

@@ -65,7 +65,7 @@ export function chooseAddress(server: NovaServer, ipv6Preferred: boolean): strin
   return best?.address;
 }
 
-/** Whether a server has an address outside its networks. */
+/** Returns whether a server has an address outside its networks. */
 export function isPublic(server: NovaServer): boolean {
   return addressesOf(server).some(({ rank }) => rank < FIXED);
 }

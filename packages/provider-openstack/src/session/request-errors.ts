@@ -29,7 +29,7 @@ export function networkError(request: string, error: unknown): CloudError {
   return new CloudError(code, `${request}: no response: ${reason}`, { cause });
 }
 
-/** Whether a request failed before it was sent. */
+/** Returns whether a request failed before it was sent. */
 export function neverSent({ code, cause }: CloudError): boolean {
   return code === 'connection-failed' && asNetworkError(cause).kind === 'not-sent';
 }

@@ -37,7 +37,7 @@ export interface JsonOptions<T> extends RequestOptions {
   /** Validates the response. Default: the value is `undefined`. */
   readonly reader?: BodyReader<T>;
   /**
-   * Whether the request may be sent again if its response is lost. Default: false for POST and PATCH, whose first
+   * True if the request may be sent again if its response is lost. Default: false for POST and PATCH, whose first
    * attempt may have taken effect, else true. A 429 or 503 response is retried in any case.
    */
   readonly replay?: boolean;
@@ -227,7 +227,7 @@ function isExpected(status: number, expected?: readonly number[]): boolean {
   return expected === undefined ? status >= 200 && status < 300 : expected.includes(status);
 }
 
-/** Whether the cloud requested a retry or never received the request, so that even a POST can be repeated. */
+/** Returns whether the cloud requested a retry or never received the request, so that even a POST can be repeated. */
 function hadNoEffect(error: CloudError): boolean {
   const isRetryAsked = error.status === 429 || (error.status === 503 && error.retryAfter !== undefined);
   return isRetryAsked || neverSent(error);

@@ -49,8 +49,8 @@ export async function activeImage(
 }
 
 /**
- * Whether an import of an image is running. The reason for a failed import appears some time after the image's status
- * changed.
+ * Returns whether an import of an image is running. The reason for a failed import appears some time after the image's
+ * status changed.
  *
  * @throws CloudError `image-failed` with the reason if an import failed and no other is running
  */

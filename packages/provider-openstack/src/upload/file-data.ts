@@ -62,7 +62,7 @@ export class FileData implements ImageData {
   readonly stallTimeout: number;
   readonly #source: HashedReader;
   readonly #options: FileDataOptions;
-  /** Whether the digests are known without reading the file again. */
+  /** True if the digests are known without reading the file again. */
   #isRead: boolean;
 
   constructor(file: ImageFile, source: HashedReader, options: FileDataOptions) {

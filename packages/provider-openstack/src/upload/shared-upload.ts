@@ -81,7 +81,7 @@ const LIMITS: Readonly<Record<string, keyof StandstillLimits>> = {
   active: 'storing', // An active image here has a wrong digest, which its own process will notice.
 };
 
-/** Whether an image is active and intact. Uses the digest that its process announced, as in `verifyImage`. */
+/** Returns whether an image is active and intact. Uses the digest that its process announced, as in `verifyImage`. */
 function isComplete({ request }: SharedUpload, image: GlanceImage): boolean {
   const { status, [MD5]: announced } = image;
   const { md5 = announced } = reportedDigests(image);

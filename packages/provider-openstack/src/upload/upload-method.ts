@@ -19,9 +19,9 @@ export interface Transfer {
 
 /** Method of getting a file into a cloud. */
 export interface UploadMethod {
-  /** Whether a cloud task imports the data. */
+  /** True if a cloud task imports the data. */
   readonly imports: boolean;
-  /** Whether several processes may work on one upload: true if `create` makes the image. */
+  /** True if several processes may work on one upload: true if `create` makes the image. */
   readonly shareable: boolean;
   /**
    * Creates an image and waits until it is active. The caller cleans up after a failure.

@@ -49,7 +49,7 @@ export async function verifyImage(
   );
 }
 
-/** Whether a cloud reports the same format and size as the file. */
+/** Returns whether a cloud reports the same format and size as the file. */
 export function isSameKind(
   image: GlanceImage,
   { format, size }: Pick<ImageFile, 'format' | 'size'>,
@@ -58,7 +58,7 @@ export function isSameKind(
   return (image.disk_format ?? sent) === sent && dataSize(image) === size;
 }
 
-/** Whether a complete image has different bytes than its file, as far as the cloud describes it. */
+/** Returns whether a complete image has different bytes than its file, as far as the cloud describes it. */
 export function isConverted(image: GlanceImage, file: ImageFile): boolean {
   const { md5 } = reportedDigests(image);
   return !isSameKind(image, file) && (md5 === undefined || md5 !== file.checksums?.md5);

@@ -7,8 +7,8 @@ import { Worker } from 'node:worker_threads';
 import { keepReadingAfterEpipe } from '../../src/session/streams.ts';
 
 /**
- * Accepts one connection, reports the first bytes, and on a message responds and resets the connection. Then it sets the
- * flag.
+ * Accepts one connection, reports the first bytes, and on a message responds and resets the connection. Then it sets
+ * the flag.
  */
 const SERVER = `
   const { createServer } = require('node:net');

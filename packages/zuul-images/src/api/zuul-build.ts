@@ -34,7 +34,7 @@ export interface ZuulBuild {
   readonly jobName: string;
   /** `SUCCESS`, `FAILURE` and so on; absent while the build runs. */
   readonly result?: string;
-  /** Whether this is the last attempt. False for an attempt that was retried. */
+  /** True if this is the last attempt. False for an attempt that was retried. */
   readonly final: boolean;
   /** Milliseconds since 1970. */
   readonly startTime?: number;

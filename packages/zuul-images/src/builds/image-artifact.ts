@@ -8,7 +8,7 @@ import { artifactFormat, type ZuulSettings } from '../zuul-settings.ts';
 export interface ImageRules extends Pick<ZuulSettings, 'artifacts' | 'require-sha256'> {
   /** Name that selects one of several images of a build, by `metadata.image_name`. */
   readonly 'image-name': string;
-  /** Whether the configuration sets the name, so that an image with another name is not used. Default false. */
+  /** True if the configuration sets the name, so that an image with another name is not used. Default false. */
   readonly isNameConfigured?: boolean;
 }
 

@@ -6,7 +6,7 @@ import { bearerToken, type IssuedToken } from './bearer-token.ts';
 /** Metadata of an OpenID provider. */
 interface Provider {
   readonly tokenEndpoint: URL;
-  /** Whether to send the secret in the form instead of a header. */
+  /** True to send the secret in the form instead of a header. */
   readonly secretInBody: boolean;
 }
 

@@ -23,7 +23,7 @@ export interface Peer {
   readonly cannot: Partial<Record<Ability, string>>;
 }
 
-/** Whether all of them have the required features. */
+/** Returns whether all of them have the required features. */
 export function areAble(peers: readonly Peer[], needs: readonly Ability[]): boolean {
   return needs.every((ability) => peers.every(({ cannot }) => cannot[ability] === undefined));
 }

@@ -35,7 +35,10 @@ export class ProgressMeter {
   readonly #expected: number;
   readonly #now: () => number;
   readonly #started: number;
-  /** Times in milliseconds, and the parts done by then, from the first byte on. At most the first sample is older than the window. */
+  /**
+   * Times in milliseconds, and the parts done by then, from the first byte on. At most the first sample is older than
+   * the window.
+   */
   #samples: { readonly at: number; readonly part: number }[] = [];
   #part = 0;
   /** Time of the last change of the part. */

@@ -17,7 +17,7 @@ export interface EndedJob extends StartedJob {
   readonly payload: Buffer;
   /** Error of the job; absent after a success. */
   readonly error?: unknown;
-  /** Whether the builder stopped the job because it has to stop itself. The job server assigns the job again. */
+  /** True if the builder stopped the job because it has to stop itself. The job server assigns the job again. */
   readonly isInterrupted: boolean;
 }
 

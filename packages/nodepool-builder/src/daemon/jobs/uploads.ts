@@ -45,7 +45,7 @@ interface Upload {
   ending: 'was cancelled' | 'failed' | 'was not assigned again';
   /** Timer of the grace period of an orphan. */
   timer?: NodeJS.Timeout;
-  /** Whether the upload is an orphan whose grace period is over. */
+  /** True if the upload is an orphan whose grace period is over. */
   isDue: boolean;
   /** Resolves to false if the discard failed. */
   discard?: Promise<boolean> | undefined;

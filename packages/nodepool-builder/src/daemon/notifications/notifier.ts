@@ -50,8 +50,8 @@ export class Notifier implements AsyncDisposable {
   }
 
   /**
-   * Hands an event to each receiver that wants it. Returns at once. An image is too old for a receiver from its `max-age`
-   * on, and once only.
+   * Hands an event to each receiver that wants it. Returns at once. An image is too old for a receiver from its
+   * `max-age` on, and once only.
    */
   notify(facts: EventFacts): void {
     const event = makeEvent(facts);
