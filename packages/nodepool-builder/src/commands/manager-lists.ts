@@ -76,7 +76,9 @@ const LISTS: readonly ListCommand[] = [
     name: 'plan',
     description:
       'Shows what the manager would do next, and what it waits for, each with the reason. It changes nothing, and ' +
-      'the manager need not run. "dib-image-list" and "image-list" show the current builds and uploads.',
+      'the manager need not run. A deletion that failed is listed as "now", although the manager pauses before it ' +
+      'tries again; its log has the error and the pause. "dib-image-list" and "image-list" show the current builds ' +
+      'and uploads.',
     columns: PLAN_COLUMNS,
     ifEmpty: NOTHING_DUE,
     isPreview: true,
