@@ -80,7 +80,7 @@ export { MANIFEST as IMAGE_MANIFEST } from './manifest.ts';
 export { BUILD_LOG, limitMode, makeDirectory, makeStateDirectory, STATE_FILE } from './modes.ts';
 export { nearestName } from './nearest-name.ts';
 export { foreignPart, openOwnFile, UNTRICKED } from './ownership.ts';
-export { runCommand, startError } from './process/command.ts';
+export { describeEnd, runCommand, startError } from './process/command.ts';
 export { DecisiveLines } from './process/decisive-lines.ts';
 export { DIB_VARIABLES, hiddenValues, isPublicVariable } from './process/hidden-values.ts';
 export { environmentIn, INHERITED_VARIABLES, inheritedEnvironment } from './process/inherited-environment.ts';

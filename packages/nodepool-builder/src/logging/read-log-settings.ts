@@ -40,12 +40,12 @@ function everythingTo(target: LogTarget, level: LogLevel): LogSettings {
 /**
  * Reads the file of `-l`: a logging configuration for Python, or our own in YAML.
  *
- * @throws ConfigurationError with file, line, reason and remedy
+ * @throws ConfigurationError with file, line, reason and remedy; ImageError if `python3` is needed, and is missing or fails
  */
 export async function readLogSettings(file: string): Promise<ReadLogSettings> {
   const text = await readText(file, '-l');
   const isIni = /^(?:[^\S\n]*(?:[#;][^\n]*)?\n)*[^\S\n]*\[/.test(text);
-  return isIni ? parsePythonSettings(file, text) : parseYamlSettings(file, text);
+  return isIni ? await parsePythonSettings(file, text) : parseYamlSettings(file, text);
 }
 
 const FORMATS = { text: textFormat, json: jsonFormat };

@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import type { LogTarget, TimeUnit } from '../log-settings.ts';
-import { evaluate } from './expression.ts';
-import { HandlerArgumentError } from './operations.ts';
+import { HandlerArgumentError } from './expressions.ts';
 
 /** Arguments of a handler by name. */
 type Arguments = Readonly<Record<string, unknown>>;
@@ -67,13 +66,11 @@ export const HANDLERS: Readonly<Record<string, Handler>> = {
 /**
  * Maps the arguments of a handler to their names.
  *
- * @param args expression of a tuple
- * @param kwargs expression of a dictionary
+ * @param positional value of `args`: an array
+ * @param named value of `kwargs`: an object
  * @throws HandlerArgumentError
  */
-export function bindArguments({ parameters }: Handler, args: string, kwargs: string): Arguments {
-  const positional = evaluate(args);
-  const named = evaluate(kwargs);
+export function bindArguments({ parameters }: Handler, positional: unknown, named: unknown): Arguments {
   if (!Array.isArray(positional))
     throw new HandlerArgumentError('args must be a tuple, such as (sys.stderr,)');
   if (Array.isArray(named)) throw new HandlerArgumentError('kwargs must be a dictionary');

@@ -97,7 +97,7 @@ export function percentFormat(format: string, datefmt: string): RecordFormat {
 }
 
 /** Formats a local time in the C locale. Unknown directives are unchanged. */
-export function strftime(format: string, time: Date): string {
+function strftime(format: string, time: Date): string {
   const iso = asUtc(time).toISOString();
   return format.replaceAll(
     /%(.)/gs,

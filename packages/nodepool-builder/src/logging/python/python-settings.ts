@@ -1,9 +1,9 @@
 import type { LocatedDiagnostic } from '../../yaml/diagnostic.ts';
 import type { LoggerSettings, LogOutput, LogThreshold, ReadLogSettings } from '../log-settings.ts';
 import { type RecordFormat, textFormat } from '../record-format.ts';
+import { evaluate, HandlerArgumentError } from './expressions.ts';
 import { bindArguments, HANDLERS } from './handlers.ts';
 import { type IniSection, iniError, parseIni } from './ini-file.ts';
-import { HandlerArgumentError } from './operations.ts';
 import { formatError, percentFormat } from './percent-format.ts';
 
 /** Thresholds by Python level. CRITICAL discards all records, because our highest level is ERROR. */
@@ -19,12 +19,15 @@ const LEVELS: Readonly<Record<string, LogThreshold | undefined>> = {
 };
 
 /**
- * Parses a logging configuration for Python without evaluating code.
+ * Parses a logging configuration for Python. As in `fileConfig`, Python evaluates `args` and `kwargs` of its handlers.
  *
- * @throws ConfigurationError for a file that Python would also reject
+ * @throws ConfigurationError for a file that Python would also reject; ImageError if `python3` is missing or fails
  */
-export function parsePythonSettings(file: string, text: string): ReadLogSettings {
+export async function parsePythonSettings(file: string, text: string): Promise<ReadLogSettings> {
   const sections = parseIni(file, text);
+  const valueOfExpression = await evaluate(
+    [...sections.values()].flatMap((handler) => Object.values(argumentsOf(handler))),
+  );
   const warnings: LocatedDiagnostic[] = [];
   const section = (name: string): IniSection => {
     const found = sections.get(name);
@@ -41,7 +44,9 @@ export function parsePythonSettings(file: string, text: string): ReadLogSettings
     return new Map(keys.map((key) => [key, read(section(`${prefix}_${key}`), key)]));
   };
   const formats = named('formatters', 'formatter', (formatter) => formatOf(formatter, warnings));
-  const outputs = named('handlers', 'handler', (handler) => outputOf(handler, formats, warnings));
+  const outputs = named('handlers', 'handler', (handler) =>
+    outputOf(handler, formats, valueOfExpression, warnings),
+  );
   const loggers = named('loggers', 'logger', (logger, key): [string, LoggerSettings] => [
     key === 'root' ? '' : logger.required('qualname'),
     loggerOf(logger, outputs),
@@ -63,10 +68,16 @@ function loggerOf(section: IniSection, outputs: ReadonlyMap<string, LogOutput | 
   };
 }
 
+/** Returns the expressions of a handler's arguments. */
+function argumentsOf(section: IniSection): { readonly args: string; readonly kwargs: string } {
+  return { args: section.text('args') ?? '()', kwargs: section.text('kwargs') ?? '{}' };
+}
+
 /** Returns undefined for a handler without output. An unsupported handler writes to standard error. */
 function outputOf(
   section: IniSection,
   formats: ReadonlyMap<string, RecordFormat>,
+  valueOfExpression: (expression: string) => unknown,
   warnings: LocatedDiagnostic[],
 ): LogOutput | undefined {
   const name = section.required('class');
@@ -86,8 +97,8 @@ function outputOf(
   const level = levelOf(section);
   if (handler === undefined) return { target: { type: 'stderr' }, format, ...level };
   try {
-    const [args, kwargs] = [section.text('args') ?? '()', section.text('kwargs') ?? '{}'];
-    const target = handler.target(bindArguments(handler, args, kwargs));
+    const { args, kwargs } = argumentsOf(section);
+    const target = handler.target(bindArguments(handler, valueOfExpression(args), valueOfExpression(kwargs)));
     return target && { target, format, ...level };
   } catch (error) {
     if (!(error instanceof HandlerArgumentError)) throw error;

@@ -66,8 +66,8 @@ datefmt=
 `;
 
 /** Returns the target of a handler with a class and arguments. */
-function targetOf(handler: string): LogTarget | undefined {
-  const { settings, warnings } = parsePythonSettings(
+async function targetOf(handler: string): Promise<LogTarget | undefined> {
+  const { settings, warnings } = await parsePythonSettings(
     'logging.conf',
     `[loggers]\nkeys=root\n[handlers]\nkeys=h\n[formatters]\nkeys=\n[logger_root]\nhandlers=h\n[handler_h]\n${handler}\n`,
   );
@@ -75,8 +75,8 @@ function targetOf(handler: string): LogTarget | undefined {
   return settings.loggers.get('')?.outputs[0]?.target;
 }
 
-describe('a typical logging configuration for Python', () => {
-  const { settings, warnings } = parsePythonSettings('logging.conf', SITE);
+describe('a typical logging configuration for Python', async () => {
+  const { settings, warnings } = await parsePythonSettings('logging.conf', SITE);
   const route = routesOf(settings);
   const filesOf = (...record: Parameters<typeof route>): readonly string[] =>
     [...route(...record)].map(({ target }) => (target.type === 'file' ? target.filename : target.type));
@@ -143,15 +143,15 @@ describe('a handler', () => {
     ],
   ];
   for (const [handler, target] of handlers) {
-    it(`the logging handler ${handler.replaceAll('\n', ' ')} is supported`, () =>
-      assert.deepEqual(targetOf(handler), target));
+    it(`the logging handler ${handler.replaceAll('\n', ' ')} is supported`, async () =>
+      assert.deepEqual(await targetOf(handler), target));
   }
 });
 
 describe('an unsupported part', () => {
-  it('an unsupported handler class may be named like a property of every object', () => {
+  it('an unsupported handler class may be named like a property of every object', async () => {
     for (const name of ['constructor', '__proto__', 'toString']) {
-      const { settings, warnings } = parsePythonSettings(
+      const { settings, warnings } = await parsePythonSettings(
         'logging.conf',
         SITE.replace('class=StreamHandler', `class=${name}`),
       );
@@ -160,8 +160,8 @@ describe('an unsupported part', () => {
     }
   });
 
-  it('an unsupported part of a logging configuration causes a warning, and the rest applies', () => {
-    const { settings, warnings } = parsePythonSettings(
+  it('an unsupported part of a logging configuration causes a warning, and the rest applies', async () => {
+    const { settings, warnings } = await parsePythonSettings(
       'logging.conf',
       SITE.replace('class=StreamHandler', 'class=handlers.SysLogHandler').replace('%(name)s', '%(funcName)s'),
     );
@@ -200,11 +200,15 @@ describe('an unsupported part', () => {
     ['a logger without a name', SITE.replace('qualname=gear', ''), /conf:19:1: the section lacks "qualname"/],
     ['no root logger', SITE.replace('keys=root,', 'keys='), /conf:1:1: the keys of \[loggers\] lack "root"/],
     [
-      'a call',
-      SITE.replace('(sys.stdout,)', '(open("/tmp/x"),)'),
-      /conf:34:1: args of StreamHandler: the name open is not known/,
+      'an unknown name',
+      SITE.replace('(sys.stdout,)', '(nowhere,)'),
+      /conf:34:1: args of StreamHandler: NameError: name 'nowhere' is not defined; correct it, or write YAML/,
     ],
-    ['an odd stream', SITE.replace('(sys.stdout,)', '(sys.stdin,)'), /sys has no stdin here/],
+    [
+      'an odd stream',
+      SITE.replace('(sys.stdout,)', '(sys.stdin,)'),
+      /stream must be sys\.stdout or sys\.stderr/,
+    ],
     ['an unknown argument', `${SITE}\n[handler_image]\nkwargs={'color': 1}\n`, /it has no argument "color"/],
     ['no file', SITE.replace("('/var/log/nodepool/images/image.log',)", '(5,)'), /must be a file name/],
     ['an odd interval', SITE.replace("'H', 8", "'Y', 8"), /"when" must be one of S, M, H, D, midnight/],
@@ -212,8 +216,8 @@ describe('an unsupported part', () => {
     ['nonsense', SITE.replace('qualname=gear', 'qualname'), /conf:22:1: expected a/],
   ];
   for (const [what, text, fault] of errors) {
-    it(`a logging configuration for Python is rejected for ${what}`, () => {
-      assert.throws(
+    it(`a logging configuration for Python is rejected for ${what}`, async () => {
+      await assert.rejects(
         () => parsePythonSettings('logging.conf', text),
         (error) => error instanceof ConfigurationError && fault.test(error.message),
       );
