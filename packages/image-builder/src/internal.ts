@@ -22,6 +22,7 @@ export { type DatedImage, newestBuildFirst } from './build-order.ts';
 export { MAX_TIMER_DELAY, unlessAborted, withAbort, withTimeout } from './cancellation.ts';
 export { endProcesses } from './cleanup/processes.ts';
 export { checkExternalId, checkImageName, noImage } from './cloud/image-errors.ts';
+export { type SdkRequests, sdkRequests } from './cloud/sdk-requests.ts';
 export { codeOfStatus } from './cloud-error.ts';
 export type { FullBuildContext } from './context.ts';
 export { checkFreeSpace, checkImagesDirectory } from './diagnosis/check-directory.ts';

@@ -1,4 +1,4 @@
-import type { Filter, Image, Snapshot, Tag } from '@aws-sdk/client-ec2';
+import type { DescribeImagesRequest, Filter, Image, Snapshot, Tag } from '@aws-sdk/client-ec2';
 import { PAGE_SIZES } from '@nodepool-builder/image-builder/internal';
 import { IMAGE_TAGS, poll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { awsCode } from './aws-error.ts';
@@ -36,13 +36,12 @@ export async function imagesWith(
 /** Lists AMIs from all pages. */
 export async function listImages(
   region: AwsRegion,
-  query: Parameters<AwsRegion['ec2']['describeImages']>[0] & object,
+  query: DescribeImagesRequest,
   signal: AbortSignal,
 ): Promise<Image[]> {
   return await region.list(
     'DescribeImages',
-    signal,
-    (page, options) => region.ec2.describeImages({ ...query, ...page }, options),
+    (page) => region.ec2(signal).describeImages({ ...query, ...page }),
     ({ Images }) => Images,
     // AWS rejects a page size in a query by ids.
     query.ImageIds === undefined ? { pageSizes: PAGE_SIZES } : {},
@@ -67,8 +66,7 @@ export async function listSnapshots(
 ): Promise<Snapshot[]> {
   return await region.list(
     'DescribeSnapshots',
-    signal,
-    (page, options) => region.ec2.describeSnapshots({ OwnerIds: ['self'], Filters, ...page }, options),
+    (page) => region.ec2(signal).describeSnapshots({ OwnerIds: ['self'], Filters, ...page }),
     ({ Snapshots }) => Snapshots,
     { pageSizes: PAGE_SIZES },
   );
@@ -92,9 +90,7 @@ export async function getImage(
 /** Deregisters an AMI, then deletes its snapshots. Missing resources are not an error. */
 export async function removeImage(region: AwsRegion, image: Image, signal: AbortSignal): Promise<void> {
   const { ImageId } = image;
-  await region
-    .call('DeregisterImage', signal, (options) => region.ec2.deregisterImage({ ImageId }, options))
-    .catch(unlessAbsent);
+  await region.ec2(signal).deregisterImage({ ImageId }).catch(unlessAbsent);
   for (const id of snapshotsOf(image)) await removeSnapshot(region, id, signal);
 }
 
@@ -102,9 +98,7 @@ export async function removeImage(region: AwsRegion, image: Image, signal: Abort
 export async function removeSnapshot(region: AwsRegion, id: string, signal: AbortSignal): Promise<void> {
   const remove = async (): Promise<true | undefined> => {
     try {
-      await region
-        .call('DeleteSnapshot', signal, (options) => region.ec2.deleteSnapshot({ SnapshotId: id }, options))
-        .catch(unlessAbsent);
+      await region.ec2(signal).deleteSnapshot({ SnapshotId: id }).catch(unlessAbsent);
       return true;
     } catch (error) {
       if (awsCode(error) !== 'InvalidSnapshot.InUse') throw error;

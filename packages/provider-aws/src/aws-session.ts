@@ -1,6 +1,7 @@
 import type { EBS } from '@aws-sdk/client-ebs';
 import type { EC2 } from '@aws-sdk/client-ec2';
 import type { S3 } from '@aws-sdk/client-s3';
+import { type SdkRequests, sdkRequests } from '@nodepool-builder/image-builder/internal';
 import { cloudError, HttpAgent, type ListOptions, listAll } from '@nodepool-builder/image-builder/plugin';
 import type { BuildHandler } from '@smithy/types';
 import { awsError } from './aws-error.ts';
@@ -39,17 +40,28 @@ interface PageQuery {
 /** Clients of one region. */
 export class AwsRegion {
   readonly name: string;
-  readonly ec2: EC2;
-  readonly ebs: EBS;
-  readonly s3: S3;
+  readonly clients: { readonly ec2: EC2; readonly ebs: EBS; readonly s3: S3 };
   readonly #session: SessionOptions;
 
-  constructor(name: string, clients: { ec2: EC2; ebs: EBS; s3: S3 }, session: SessionOptions) {
+  constructor(name: string, clients: AwsRegion['clients'], session: SessionOptions) {
     this.name = name;
-    this.ec2 = clients.ec2;
-    this.ebs = clients.ebs;
-    this.s3 = clients.s3;
+    this.clients = clients;
     this.#session = session;
+  }
+
+  /** Returns the requests of EC2. They throw CloudError, or the signal's reason. */
+  ec2(signal: AbortSignal): SdkRequests<EC2> {
+    return this.#requests(this.clients.ec2, signal);
+  }
+
+  /** Like {@link ec2}, for EBS. */
+  ebs(signal: AbortSignal): SdkRequests<EBS> {
+    return this.#requests(this.clients.ebs, signal);
+  }
+
+  /** Like {@link ec2}, for S3. */
+  s3(signal: AbortSignal): SdkRequests<S3> {
+    return this.#requests(this.clients.s3, signal);
   }
 
   /**
@@ -69,32 +81,31 @@ export class AwsRegion {
       return await request({ abortSignal: signal });
     } catch (error) {
       signal.throwIfAborted();
-      throw this.error(task, error);
+      throw awsError(this.#subject(task), error);
     } finally {
       this.#session.onTask?.(task, performance.now() - start);
     }
   }
 
-  /** Runs a list request for all pages. */
+  /** Runs a list request for all pages. @param task operation name, for errors about the list */
   async list<Page extends { readonly NextToken?: string | undefined }, Item>(
     task: string,
-    signal: AbortSignal,
-    request: (page: PageQuery, options: RequestOptions) => Promise<Page>,
+    request: (page: PageQuery) => Promise<Page>,
     items: (page: Page) => readonly Item[] | undefined,
     list: Omit<ListOptions, 'subject'> = {},
   ): Promise<Item[]> {
     const subject = this.#subject(task);
     return await listAll({ ...list, subject }, async (marker, size) => {
       const next = { ...(marker && { NextToken: marker }), ...(size && { MaxResults: size }) };
-      const page = await this.call(task, signal, (options) => request(next, options));
+      const page = await request(next);
       const entries = items(page);
       if (entries !== undefined) return { entries, next: page.NextToken };
       throw cloudError('invalid-response', subject, 'the response does not contain the list');
     });
   }
 
-  error(task: string, error: unknown): Error {
-    return awsError(this.#subject(task), error);
+  #requests<Client extends object>(client: Client, signal: AbortSignal): SdkRequests<Client> {
+    return sdkRequests(client, (task, send) => this.call(task, signal, send));
   }
 
   #subject(task: string): string {
@@ -102,9 +113,7 @@ export class AwsRegion {
   }
 
   close(): void {
-    this.ec2.destroy();
-    this.ebs.destroy();
-    this.s3.destroy();
+    for (const client of Object.values(this.clients)) client.destroy();
   }
 }
 

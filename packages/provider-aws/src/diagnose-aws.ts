@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
+import type { EBS } from '@aws-sdk/client-ebs';
+import type { EC2 } from '@aws-sdk/client-ec2';
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { attempt } from '@nodepool-builder/image-builder/internal';
+import { attempt, type SdkRequests } from '@nodepool-builder/image-builder/internal';
 import { CloudError, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { awsCode } from './aws-error.ts';
 import { type AwsRegion, AwsSession, type SessionOptions } from './aws-session.ts';
@@ -22,13 +24,18 @@ const BLOCK = Buffer.alloc(524_288);
 
 const REMEDY = 'add these actions to the policy of the user or the role';
 
-type RequestOptions = Parameters<Parameters<AwsRegion['call']>[2]>[0];
+/** Inputs of requests by the action `SERVICE:OPERATION` that a request requires. */
+type TrialsOf<Service extends string, Requests> = {
+  readonly [Name in keyof Requests & string as `${Service}:${Capitalize<Name>}`]?: Parameters<
+    Extract<Requests[Name], (input: never) => unknown>
+  >[0];
+};
 
 /**
- * Requests by the action that they require. None changes anything, because each is a dry run or names something that
- * does not exist.
+ * Requests by the action that they require. None changes anything, because each names something that does not exist,
+ * and those to EC2 are also dry runs.
  */
-type Trials = Readonly<Record<string, (options: RequestOptions) => Promise<unknown>>>;
+type Trials = TrialsOf<'ec2', SdkRequests<EC2>> & TrialsOf<'ebs', SdkRequests<EBS>>;
 
 interface Diagnosis {
   readonly entry: AwsEntry;
@@ -43,19 +50,14 @@ export async function* diagnoseImages({ entry, session, signal }: Diagnosis): As
     const region = yield* checkAccess(entry, once, signal);
     if (region === undefined) return;
     const name = `of provider ${entry.name}`;
-    yield await checkPermissions(
-      `permissions for images ${name}`,
-      region,
-      imageTrials(entry, region),
-      signal,
-    );
+    yield await checkPermissions(`permissions for images ${name}`, region, imageTrials(entry), signal);
     const { 'bucket-name': bucket, 'import-method': method } = entry;
     if (method !== 'ebs-direct' && bucket !== undefined) {
       yield await checkBucket(`bucket ${bucket} ${name}`, region, bucket, signal);
     }
     for (const other of entry['copy-regions'] ?? []) {
       const target = await once.open(other);
-      yield await checkPermissions(`copies to ${other} ${name}`, target, copyTrials(region, target), signal);
+      yield await checkPermissions(`copies to ${other} ${name}`, target, copyTrials(region), signal);
     }
   } finally {
     once.close();
@@ -72,7 +74,7 @@ export async function* diagnoseInstances(
     const region = yield* checkAccess(entry, once, signal);
     if (region === undefined) return;
     const permissions = `permissions for instances of provider ${entry.name}`;
-    yield await checkPermissions(permissions, region, instanceTrials(region), signal);
+    yield await checkPermissions(permissions, region, INSTANCE_TRIALS, signal);
     const subject = `launches of provider ${entry.name}`;
     const tried = await attempt(subject, signal, () => tryLaunch(siteOf(region), signal));
     yield tried.problem ?? { subject, status: 'ok', message: tried.value };
@@ -90,9 +92,7 @@ async function checkBucket(
 ): Promise<CheckResult> {
   const remedy = `create it in ${region.name}, or set bucket-name to another bucket`;
   const result = await attempt(subject, signal, async () =>
-    region
-      .call('HeadBucket', signal, (options) => region.s3.headBucket({ Bucket }, options))
-      .catch(unlessAbsent),
+    region.s3(signal).headBucket({ Bucket }).catch(unlessAbsent),
   );
   if (result.problem) return result.problem;
   if (result.value === undefined) return { subject, status: 'problem', message: 'does not exist', remedy };
@@ -110,9 +110,7 @@ async function* checkAccess(
   const subject = `credentials of provider ${entry.name}`;
   const opened = await attempt(subject, signal, async () => {
     const region = await session.open();
-    await region.call('DescribeImages', signal, (options) =>
-      region.ec2.describeImages({ Owners: ['self'], MaxResults: 5 }, options),
-    );
+    await region.ec2(signal).describeImages({ Owners: ['self'], MaxResults: 5 });
     return region;
   });
   if (opened.problem) {
@@ -136,7 +134,7 @@ async function callerOf(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const { STS } = await import('@aws-sdk/client-sts');
-  const { credentials } = region.ec2.config;
+  const { credentials } = region.clients.ec2.config;
   const sts = new STS({ region: region.name, credentials, maxAttempts: 1, ...(endpoint && { endpoint }) });
   try {
     return (await sts.getCallerIdentity({}, { abortSignal: signal })).Arn;
@@ -158,9 +156,9 @@ async function checkPermissions(
   const missing: string[] = [];
   let granted = 0;
   const checked = await attempt(subject, signal, async () => {
-    for (const [action, send] of Object.entries(trials)) {
+    for (const [action, input] of Object.entries(trials) as [string, object][]) {
       try {
-        await region.call(action, signal, send);
+        await region.call(action, signal, (options) => sendTrial(region, action, input, options));
         granted++;
       } catch (error) {
         signal.throwIfAborted();
@@ -180,116 +178,108 @@ async function checkPermissions(
   return { subject, status: 'ok', message: `AWS grants ${granted} of ${all}, and rejects none${rest}` };
 }
 
-function imageTrials(entry: AwsEntry, { ec2, ebs }: AwsRegion): Trials {
+async function sendTrial(
+  { clients }: AwsRegion,
+  action: string,
+  input: object,
+  options: object,
+): Promise<unknown> {
+  const [service, operation = ''] = action.split(':');
+  const client: object = service === 'ec2' ? clients.ec2 : clients.ebs;
+  const methods = client as Readonly<Record<string, (input: object, options: object) => Promise<unknown>>>;
+  const method = `${operation.charAt(0).toLowerCase()}${operation.slice(1)}`;
+  return await methods[method]?.({ ...input, ...(service === 'ec2' && { DryRun: true }) }, options);
+}
+
+const TAGS = [{ Key: NAME, Value: '' }];
+
+const REMOVAL: Trials = {
+  'ec2:DeregisterImage': { ImageId: NO_IMAGE },
+  'ec2:DeleteSnapshot': { SnapshotId: NO_SNAPSHOT },
+};
+
+const REGISTRATION: Trials = {
+  'ec2:RegisterImage': {
+    Name: NAME,
+    RootDeviceName: '/dev/sda1',
+    BlockDeviceMappings: [{ DeviceName: '/dev/sda1', Ebs: { SnapshotId: NO_SNAPSHOT } }],
+  },
+};
+
+/** A cleanup lists both kinds of tasks, because the import method may have changed. */
+const IMPORT_TASKS: Trials = {
+  'ec2:DescribeImportSnapshotTasks': {},
+  'ec2:DescribeImportImageTasks': {},
+  'ec2:CancelImportTask': { ImportTaskId: NO_TASK },
+};
+
+const BLOCKS: Trials = {
+  'ebs:StartSnapshot': { VolumeSize: 1, ParentSnapshotId: NO_SNAPSHOT },
+  'ebs:PutSnapshotBlock': {
+    SnapshotId: NO_SNAPSHOT,
+    BlockIndex: 0,
+    BlockData: BLOCK,
+    DataLength: BLOCK.length,
+    Checksum: createHash('sha256').update(BLOCK).digest('base64'),
+    ChecksumAlgorithm: 'SHA256',
+  },
+  'ebs:CompleteSnapshot': { SnapshotId: NO_SNAPSHOT, ChangedBlocksCount: 0 },
+};
+
+function imageTrials(entry: AwsEntry): Trials {
   const { 'import-method': method, 'share-accounts': accounts = [], 'bucket-name': bucket } = entry;
+  const LaunchPermission = { Add: [{ UserId: '000000000000' }] };
   const common: Trials = {
-    'ec2:DescribeSnapshots': (options) => ec2.describeSnapshots({ DryRun: true }, options),
-    'ec2:CreateTags': (options) =>
-      ec2.createTags({ DryRun: true, Resources: [NO_SNAPSHOT], Tags: [{ Key: NAME, Value: '' }] }, options),
-    'ec2:DeregisterImage': (options) => ec2.deregisterImage({ DryRun: true, ImageId: NO_IMAGE }, options),
-    'ec2:DeleteSnapshot': (options) => ec2.deleteSnapshot({ DryRun: true, SnapshotId: NO_SNAPSHOT }, options),
-    ...(accounts.length > 0 && {
-      'ec2:ModifyImageAttribute': (options: RequestOptions) =>
-        ec2.modifyImageAttribute(
-          { DryRun: true, ImageId: NO_IMAGE, LaunchPermission: { Add: [{ UserId: '000000000000' }] } },
-          options,
-        ),
-    }),
-  };
-  const register: Trials = {
-    'ec2:RegisterImage': (options) =>
-      ec2.registerImage(
-        {
-          DryRun: true,
-          Name: NAME,
-          RootDeviceName: '/dev/sda1',
-          BlockDeviceMappings: [{ DeviceName: '/dev/sda1', Ebs: { SnapshotId: NO_SNAPSHOT } }],
-        },
-        options,
-      ),
+    'ec2:DescribeSnapshots': {},
+    'ec2:CreateTags': { Resources: [NO_SNAPSHOT], Tags: TAGS },
+    ...REMOVAL,
+    ...(accounts.length > 0 && { 'ec2:ModifyImageAttribute': { ImageId: NO_IMAGE, LaunchPermission } }),
   };
   const container = { Format: 'raw', UserBucket: { S3Bucket: bucket, S3Key: NAME } };
-  // A cleanup lists both kinds, because the import method may have changed.
-  const tasks: Trials = {
-    'ec2:DescribeImportSnapshotTasks': (options) =>
-      ec2.describeImportSnapshotTasks({ DryRun: true }, options),
-    'ec2:DescribeImportImageTasks': (options) => ec2.describeImportImageTasks({ DryRun: true }, options),
-    'ec2:CancelImportTask': (options) =>
-      ec2.cancelImportTask({ DryRun: true, ImportTaskId: NO_TASK }, options),
-  };
   switch (method) {
     case 'ebs-direct':
-      return {
-        ...common,
-        ...register,
-        'ebs:StartSnapshot': (options) =>
-          ebs.startSnapshot({ VolumeSize: 1, ParentSnapshotId: NO_SNAPSHOT }, options),
-        'ebs:PutSnapshotBlock': (options) =>
-          ebs.putSnapshotBlock(
-            {
-              SnapshotId: NO_SNAPSHOT,
-              BlockIndex: 0,
-              BlockData: BLOCK,
-              DataLength: BLOCK.length,
-              Checksum: createHash('sha256').update(BLOCK).digest('base64'),
-              ChecksumAlgorithm: 'SHA256',
-            },
-            options,
-          ),
-        'ebs:CompleteSnapshot': (options) =>
-          ebs.completeSnapshot({ SnapshotId: NO_SNAPSHOT, ChangedBlocksCount: 0 }, options),
-      };
+      return { ...common, ...REGISTRATION, ...BLOCKS };
     case 'snapshot':
       return {
         ...common,
-        ...register,
-        'ec2:ImportSnapshot': (options) =>
-          ec2.importSnapshot({ DryRun: true, DiskContainer: container }, options),
-        ...tasks,
+        ...REGISTRATION,
+        'ec2:ImportSnapshot': { DiskContainer: container },
+        ...IMPORT_TASKS,
       };
     case 'image':
-      return {
-        ...common,
-        'ec2:ImportImage': (options) =>
-          ec2.importImage({ DryRun: true, DiskContainers: [container] }, options),
-        ...tasks,
-      };
+      return { ...common, 'ec2:ImportImage': { DiskContainers: [container] }, ...IMPORT_TASKS };
   }
 }
 
-function copyTrials({ name }: AwsRegion, { ec2 }: AwsRegion): Trials {
+function copyTrials({ name }: AwsRegion): Trials {
   return {
-    'ec2:DescribeImages': (options) => ec2.describeImages({ DryRun: true, Owners: ['self'] }, options),
-    'ec2:CopyImage': (options) =>
-      ec2.copyImage({ DryRun: true, Name: NAME, SourceImageId: NO_IMAGE, SourceRegion: name }, options),
+    'ec2:DescribeImages': { Owners: ['self'] },
+    'ec2:CopyImage': { Name: NAME, SourceImageId: NO_IMAGE, SourceRegion: name },
   };
 }
 
-function instanceTrials({ ec2, ebs }: AwsRegion): Trials {
-  const InstanceIds = [NO_INSTANCE];
-  const InstanceId = NO_INSTANCE;
-  const PublicKeyMaterial = Buffer.from(
-    'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFnHZBJyMWbIEBXFHYJFxBsbTRQOtVpTyeJ6MRXjZtXf',
-  );
-  return {
-    'ec2:DescribeInstances': (options) => ec2.describeInstances({ DryRun: true }, options),
-    'ec2:DescribeInstanceTypes': (options) => ec2.describeInstanceTypes({ DryRun: true }, options),
-    'ec2:DescribeKeyPairs': (options) => ec2.describeKeyPairs({ DryRun: true }, options),
-    'ec2:ImportKeyPair': (options) =>
-      ec2.importKeyPair({ DryRun: true, KeyName: NAME, PublicKeyMaterial }, options),
-    'ec2:DeleteKeyPair': (options) => ec2.deleteKeyPair({ DryRun: true, KeyName: NAME }, options),
-    'ec2:StopInstances': (options) => ec2.stopInstances({ DryRun: true, InstanceIds }, options),
-    'ec2:TerminateInstances': (options) => ec2.terminateInstances({ DryRun: true, InstanceIds }, options),
-    'ec2:GetConsoleOutput': (options) => ec2.getConsoleOutput({ DryRun: true, InstanceId }, options),
-    'ec2:GetConsoleScreenshot': (options) => ec2.getConsoleScreenshot({ DryRun: true, InstanceId }, options),
-    'ec2:GetPasswordData': (options) => ec2.getPasswordData({ DryRun: true, InstanceId }, options),
-    'ec2:CreateImage': (options) => ec2.createImage({ DryRun: true, InstanceId, Name: NAME }, options),
-    'ec2:CreateTags': (options) =>
-      ec2.createTags({ DryRun: true, Resources: InstanceIds, Tags: [{ Key: NAME, Value: '' }] }, options),
-    'ec2:DeregisterImage': (options) => ec2.deregisterImage({ DryRun: true, ImageId: NO_IMAGE }, options),
-    'ec2:DeleteSnapshot': (options) => ec2.deleteSnapshot({ DryRun: true, SnapshotId: NO_SNAPSHOT }, options),
-    'ebs:ListSnapshotBlocks': (options) => ebs.listSnapshotBlocks({ SnapshotId: NO_SNAPSHOT }, options),
-    'ebs:GetSnapshotBlock': (options) =>
-      ebs.getSnapshotBlock({ SnapshotId: NO_SNAPSHOT, BlockIndex: 0, BlockToken: NAME }, options),
-  };
-}
+const INSTANCE = { InstanceId: NO_INSTANCE };
+const INSTANCES = { InstanceIds: [NO_INSTANCE] };
+
+const INSTANCE_TRIALS: Trials = {
+  'ec2:DescribeInstances': {},
+  'ec2:DescribeInstanceTypes': {},
+  'ec2:DescribeKeyPairs': {},
+  'ec2:ImportKeyPair': {
+    KeyName: NAME,
+    PublicKeyMaterial: Buffer.from(
+      'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFnHZBJyMWbIEBXFHYJFxBsbTRQOtVpTyeJ6MRXjZtXf',
+    ),
+  },
+  'ec2:DeleteKeyPair': { KeyName: NAME },
+  'ec2:StopInstances': INSTANCES,
+  'ec2:TerminateInstances': INSTANCES,
+  'ec2:GetConsoleOutput': INSTANCE,
+  'ec2:GetConsoleScreenshot': INSTANCE,
+  'ec2:GetPasswordData': INSTANCE,
+  'ec2:CreateImage': { ...INSTANCE, Name: NAME },
+  'ec2:CreateTags': { Resources: [NO_INSTANCE], Tags: TAGS },
+  ...REMOVAL,
+  'ebs:ListSnapshotBlocks': { SnapshotId: NO_SNAPSHOT },
+  'ebs:GetSnapshotBlock': { SnapshotId: NO_SNAPSHOT, BlockIndex: 0, BlockToken: NAME },
+};

@@ -112,9 +112,7 @@ async function start(
   const record = earlier ?? newRecord(upload, parent);
   await records.write(request.uploadId, record);
   try {
-    const { SnapshotId: id = '' } = await region.call('StartSnapshot', signal, (options) =>
-      region.ebs.startSnapshot(startRequest(record), options),
-    );
+    const { SnapshotId: id = '' } = await region.ebs(signal).startSnapshot(startRequest(record));
     await records.write(request.uploadId, { ...record, 'snapshot-id': id });
     return { snapshotId: id, parent };
   } catch (error) {
@@ -204,7 +202,8 @@ async function sendSnapshot(
  * Returns a function that sends blocks. It bypasses the SDK's send(), which assembles the middleware stack again for
  * each request.
  */
-async function blockSender({ region: { ebs }, signal }: AwsUpload): Promise<BlockSender> {
+async function blockSender({ region, signal }: AwsUpload): Promise<BlockSender> {
+  const { ebs } = region.clients;
   const { PutSnapshotBlockCommand } = await import('@aws-sdk/client-ebs'); // Imported here because loading takes long.
   const command = new PutSnapshotBlockCommand({} as PutSnapshotBlockCommandInput);
   return command.resolveMiddleware(ebs.middlewareStack, ebs.config, { abortSignal: signal });
@@ -224,7 +223,7 @@ async function complete(upload: AwsUpload, id: string, put: BlockDigests): Promi
   };
   try {
     const input = { SnapshotId: id, ChangedBlocksCount: put.size, ...(put.size > 0 && checksum) };
-    await region.call('CompleteSnapshot', signal, (options) => region.ebs.completeSnapshot(input, options));
+    await region.ebs(signal).completeSnapshot(input);
   } catch (error) {
     // AWS rejects a repeated request while it completes the snapshot, which happens if the first response was lost.
     const isRefused = error instanceof CloudError && !error.retriable;
@@ -273,12 +272,8 @@ async function describeSnapshot(
   { region, signal }: Pick<AwsUpload, 'region' | 'signal'>,
   id: string,
 ): Promise<Snapshot | undefined> {
-  const response = await region
-    .call('DescribeSnapshots', signal, (options) =>
-      region.ec2.describeSnapshots({ SnapshotIds: [id] }, options),
-    )
-    .catch(unlessAbsent);
-  return response?.Snapshots?.[0];
+  const found = region.ec2(signal).describeSnapshots({ SnapshotIds: [id] });
+  return (await found.catch(unlessAbsent))?.Snapshots?.[0];
 }
 
 /** Removes the snapshots of an upload, including one whose id no process learned. */
@@ -293,9 +288,7 @@ export async function removeSnapshots(
   );
   if (record?.['snapshot-id'] !== undefined) ids.add(record['snapshot-id']);
   else if (record?.['start-request'] !== undefined) {
-    const started = await region
-      .call('StartSnapshot', signal, (options) => region.ebs.startSnapshot(startRequest(record), options))
-      .catch(unlessRefused);
+    const started = await region.ebs(signal).startSnapshot(startRequest(record)).catch(unlessRefused);
     if (started?.SnapshotId !== undefined) ids.add(started.SnapshotId);
   }
   for (const id of ids) await removeSnapshot(region, id, signal);

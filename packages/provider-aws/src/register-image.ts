@@ -19,10 +19,8 @@ export async function registerImage(upload: AwsUpload, snapshotId: string): Prom
   const second = `${name.slice(0, MAX_NAME_LENGTH - request.uploadId.length - 1)}-${request.uploadId}`;
   for (const Name of [name.slice(0, MAX_NAME_LENGTH), second.replaceAll(FORBIDDEN, '-')]) {
     try {
-      const { ImageId: id = '' } = await region.call('RegisterImage', signal, (options) =>
-        region.ec2.registerImage({ Name, ...registration(upload, snapshotId) }, options),
-      );
-      return id;
+      const input = { Name, ...registration(upload, snapshotId) };
+      return (await region.ec2(signal).registerImage(input)).ImageId ?? '';
     } catch (error) {
       if (awsCode(error) !== 'InvalidAMIName.Duplicate') throw error;
       const own = await findByName(upload, Name, snapshotId);
@@ -120,8 +118,7 @@ async function copyImage(upload: Distribution, target: AwsRegion, id: string): P
     Description: `nodepool-builder: ${request.imageId}`,
     TagSpecifications: (['image', 'snapshot'] as const).map((ResourceType) => ({ ResourceType, Tags: tags })),
   };
-  const copy = await target.call('CopyImage', signal, (options) => target.ec2.copyImage(input, options));
-  return copy.ImageId ?? '';
+  return (await target.ec2(signal).copyImage(input)).ImageId ?? '';
 }
 
 async function share({ entry, signal }: Distribution, region: AwsRegion, id: string): Promise<void> {
@@ -129,8 +126,5 @@ async function share({ entry, signal }: Distribution, region: AwsRegion, id: str
     UserId: String(account).padStart(12, '0'),
   }));
   if (accounts.length === 0) return;
-  const input = { ImageId: id, LaunchPermission: { Add: accounts } };
-  await region.call('ModifyImageAttribute', signal, (options) =>
-    region.ec2.modifyImageAttribute(input, options),
-  );
+  await region.ec2(signal).modifyImageAttribute({ ImageId: id, LaunchPermission: { Add: accounts } });
 }

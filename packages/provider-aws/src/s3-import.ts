@@ -5,7 +5,6 @@ import { metered, portion } from '@nodepool-builder/image-builder/internal';
 import { cloudError, IMAGE_TAGS, poll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { readTags, removeSnapshot, snapshotsWith } from './amis.ts';
 import { awsCode } from './aws-error.ts';
-import type { AwsRegion } from './aws-session.ts';
 import { type AwsUpload, architectureOf, uploadTags } from './aws-upload.ts';
 
 /** AWS names of the formats that it imports. */
@@ -39,6 +38,7 @@ function keyPrefix(uploadId: string): string {
 /** Sends the file to S3 and lets AWS import it as a snapshot. @returns snapshot id */
 export async function importSnapshot(upload: AwsUpload): Promise<string> {
   const { region, entry, request, signal } = upload;
+  const ec2 = region.ec2(signal);
   const [found] = await snapshotsWith(region, 'uploadId', request.uploadId, signal);
   if (found?.SnapshotId !== undefined) return found.SnapshotId;
   const tags = uploadTags(entry, upload);
@@ -50,32 +50,23 @@ export async function importSnapshot(upload: AwsUpload): Promise<string> {
       ...role(upload),
       TagSpecifications: [{ ResourceType: 'import-snapshot-task' as const, Tags: tags }],
     };
-    const id = await startImport(upload, async () => {
-      const task = await region.call('ImportSnapshot', signal, (options) =>
-        region.ec2.importSnapshot(input, options),
-      );
-      return task.ImportTaskId ?? '';
-    });
+    const id = await startImport(upload, () => ec2.importSnapshot(input));
     return await waitForImport(upload, async () => {
-      const response = await region
-        .call('DescribeImportSnapshotTasks', signal, (options) =>
-          region.ec2.describeImportSnapshotTasks({ ImportTaskIds: [id] }, options),
-        )
-        .catch(unlessAbsent); // The list may not contain a new task yet.
-      const { ImportSnapshotTasks: [task] = [] } = response ?? {};
+      const query = ec2.describeImportSnapshotTasks({ ImportTaskIds: [id] });
+      // The list may not contain a new task yet.
+      const { ImportSnapshotTasks: [task] = [] } = (await query.catch(unlessAbsent)) ?? {};
       const { Status, StatusMessage, SnapshotId, Progress } = task?.SnapshotTaskDetail ?? {};
       return { id, status: Status, message: StatusMessage, result: SnapshotId, progress: Progress };
     });
   });
-  await region.call('CreateTags', signal, (options) =>
-    region.ec2.createTags({ Resources: [snapshotId], Tags: tags }, options),
-  );
+  await ec2.createTags({ Resources: [snapshotId], Tags: tags });
   return snapshotId;
 }
 
 /** Sends the file to S3 and lets AWS import it as an AMI. @returns AMI id */
 export async function importImage(upload: AwsUpload): Promise<string> {
   const { region, entry, request, signal } = upload;
+  const ec2 = region.ec2(signal);
   const tags = uploadTags(entry, upload);
   return await withObject(upload, async (bucket, token) => {
     const input = {
@@ -87,27 +78,16 @@ export async function importImage(upload: AwsUpload): Promise<string> {
       ...role(upload),
       TagSpecifications: [{ ResourceType: 'import-image-task' as const, Tags: tags }],
     };
-    const id = await startImport(upload, async () => {
-      const task = await region.call('ImportImage', signal, (options) =>
-        region.ec2.importImage(input, options),
-      );
-      return task.ImportTaskId ?? '';
-    });
+    const id = await startImport(upload, () => ec2.importImage(input));
     let snapshots: string[] = [];
     const imageId = await waitForImport(upload, async () => {
-      const response = await region
-        .call('DescribeImportImageTasks', signal, (options) =>
-          region.ec2.describeImportImageTasks({ ImportTaskIds: [id] }, options),
-        )
-        .catch(unlessAbsent);
-      const { ImportImageTasks: [task] = [] } = response ?? {};
+      const query = ec2.describeImportImageTasks({ ImportTaskIds: [id] });
+      const { ImportImageTasks: [task] = [] } = (await query.catch(unlessAbsent)) ?? {};
       snapshots = task?.SnapshotDetails?.flatMap(({ SnapshotId }) => SnapshotId ?? []) ?? [];
       const { Status, StatusMessage, ImageId, Progress } = task ?? {};
       return { id, status: Status, message: StatusMessage, result: ImageId, progress: Progress };
     });
-    await region.call('CreateTags', signal, (options) =>
-      region.ec2.createTags({ Resources: [imageId, ...snapshots], Tags: tags }, options),
-    );
+    await ec2.createTags({ Resources: [imageId, ...snapshots], Tags: tags });
     return imageId;
   });
 }
@@ -147,8 +127,9 @@ async function withObject(
   await records.write(request.uploadId, record);
   const Key = `${keyPrefix(request.uploadId)}${upload.name}`;
   const { size, path } = request.file;
-  const isThere = earlier !== undefined && (await objectSize(region, Bucket, Key, signal)) === size;
-  if (!isThere) {
+  const s3 = region.s3(signal);
+  const there = earlier && (await s3.headObject({ Bucket, Key }).catch(unlessAbsent));
+  if (there?.ContentLength !== size) {
     const report = portion(onProgress, 0, TRANSFER);
     let done = 0;
     const pieces = metered(createReadStream(path, { highWaterMark: 2 ** 20 }), {
@@ -166,7 +147,7 @@ async function withObject(
     try {
       await region.call('PutObject', signal, async () => {
         const transfer = new Upload({
-          client: region.s3,
+          client: region.clients.s3,
           params: { Bucket, Key, Body: Readable.from(pieces, { objectMode: false }) },
           partSize: Math.max(PART_SIZE, Math.ceil(size / MAX_PARTS)),
           queueSize: PARTS_AT_A_TIME,
@@ -179,32 +160,19 @@ async function withObject(
     }
   }
   const result = await work({ S3Bucket: Bucket, S3Key: Key }, record.token);
-  await region.call('DeleteObject', signal, (options) => region.s3.deleteObject({ Bucket, Key }, options));
+  await s3.deleteObject({ Bucket, Key });
   return result;
 }
 
-/** Returns the size of an object in bytes; undefined if it does not exist. */
-async function objectSize(
-  region: AwsRegion,
-  Bucket: string,
-  Key: string,
-  signal: AbortSignal,
-): Promise<number | undefined> {
-  try {
-    const { ContentLength: size } = await region.s3.headObject({ Bucket, Key }, { abortSignal: signal });
-    return size;
-  } catch (error) {
-    if (awsCode(error) === 'NotFound') return undefined;
-    throw region.error('HeadObject', error);
-  }
-}
-
 /** Starts an import. AWS limits the concurrent imports of an account and rejects further ones, which are retried. */
-async function startImport(upload: AwsUpload, start: () => Promise<string>): Promise<string> {
+async function startImport(
+  upload: AwsUpload,
+  start: () => Promise<{ readonly ImportTaskId?: string | undefined }>,
+): Promise<string> {
   const { entry, signal, interval } = upload;
   const look = async (): Promise<string | undefined> => {
     try {
-      return await start();
+      return (await start()).ImportTaskId ?? '';
     } catch (error) {
       if (awsCode(error) !== 'ResourceCountLimitExceeded') throw error;
       return undefined;
@@ -239,22 +207,21 @@ async function waitForImport(upload: AwsUpload, describe: () => Promise<TaskStat
   return await poll(look, { subject, timeout: entry['image-import-timeout'], interval, signal });
 }
 
-/** Ends an upload's import, and removes its object and results. */
+/** Ends an upload's import, and removes its results, its object, and parts of an interrupted transfer. */
 export async function removeImport(
   { region, entry, signal }: Pick<AwsUpload, 'region' | 'entry' | 'signal'>,
   uploadId: string,
 ): Promise<void> {
+  const ec2 = region.ec2(signal);
   // AWS filters tasks by state but not by tag.
   const snapshots = await region.list(
     'DescribeImportSnapshotTasks',
-    signal,
-    (page, options) => region.ec2.describeImportSnapshotTasks(page, options),
+    (page) => ec2.describeImportSnapshotTasks(page),
     ({ ImportSnapshotTasks }) => ImportSnapshotTasks,
   );
   const images = await region.list(
     'DescribeImportImageTasks',
-    signal,
-    (page, options) => region.ec2.describeImportImageTasks(page, options),
+    (page) => ec2.describeImportImageTasks(page),
     ({ ImportImageTasks }) => ImportImageTasks,
   );
   const tasks = [
@@ -272,42 +239,18 @@ export async function removeImport(
     })),
   ].filter(({ Tags }) => readTags(Tags)[IMAGE_TAGS.uploadId] === uploadId);
   for (const { ImportTaskId, status, made } of tasks) {
-    if (status === 'active') {
-      await region.call('CancelImportTask', signal, (options) =>
-        region.ec2.cancelImportTask({ ImportTaskId }, options),
-      );
-    }
+    if (status === 'active') await ec2.cancelImportTask({ ImportTaskId });
     for (const ImageId of made.filter((id) => id?.startsWith('ami-'))) {
-      await region
-        .call('DeregisterImage', signal, (options) => region.ec2.deregisterImage({ ImageId }, options))
-        .catch(unlessAbsent);
+      await ec2.deregisterImage({ ImageId }).catch(unlessAbsent);
     }
     for (const id of made) if (id?.startsWith('snap-')) await removeSnapshot(region, id, signal);
   }
   const { 'bucket-name': Bucket } = entry;
-  if (Bucket !== undefined) await removeObjects(region, Bucket, keyPrefix(uploadId), signal);
-}
-
-/** Removes objects, and parts of objects from an interrupted upload. */
-async function removeObjects(
-  region: AwsRegion,
-  Bucket: string,
-  Prefix: string,
-  signal: AbortSignal,
-): Promise<void> {
-  const { s3 } = region;
-  const { Uploads: uploads = [] } = await region.call('ListMultipartUploads', signal, (options) =>
-    s3.listMultipartUploads({ Bucket, Prefix }, options),
-  );
-  for (const { Key, UploadId } of uploads) {
-    await region.call('AbortMultipartUpload', signal, (options) =>
-      s3.abortMultipartUpload({ Bucket, Key, UploadId }, options),
-    );
-  }
-  const { Contents: objects = [] } = await region.call('ListObjectsV2', signal, (options) =>
-    s3.listObjectsV2({ Bucket, Prefix }, options),
-  );
-  for (const { Key } of objects) {
-    await region.call('DeleteObject', signal, (options) => s3.deleteObject({ Bucket, Key }, options));
-  }
+  if (Bucket === undefined) return;
+  const s3 = region.s3(signal);
+  const Prefix = keyPrefix(uploadId);
+  const { Uploads: uploads = [] } = await s3.listMultipartUploads({ Bucket, Prefix });
+  for (const { Key, UploadId } of uploads) await s3.abortMultipartUpload({ Bucket, Key, UploadId });
+  const { Contents: objects = [] } = await s3.listObjectsV2({ Bucket, Prefix });
+  for (const { Key } of objects) await s3.deleteObject({ Bucket, Key });
 }

@@ -19,9 +19,7 @@ test('a request to an AWS server that has fallen silent ends with an error that 
   t.after(() => opened.close());
   const region = await opened.open();
   await assert.rejects(
-    region.call('DescribeImages', t.signal, (options) =>
-      region.ec2.describeImages({ Owners: ['self'] }, options),
-    ),
+    region.ec2(t.signal).describeImages({ Owners: ['self'] }),
     /^CloudError: provider aws: DescribeImages in us-east-1: .*/,
   );
   assert.equal(connections, 2);
@@ -36,7 +34,6 @@ test('a list from AWS contains all its pages', async (t) => {
   const asked: unknown[] = [];
   const found = await region.list(
     'DescribeImages',
-    t.signal,
     async (page) => {
       asked.push(page);
       return pages[asked.length - 1] ?? {};

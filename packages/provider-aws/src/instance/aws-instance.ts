@@ -81,9 +81,8 @@ export class AwsInstance implements Instance {
       const InstanceId = this.#existingId('has no console');
       // Only Nitro instance types have the latest output.
       const read = async (Latest: boolean): Promise<string> => {
-        const { Output: output = '' } = await region.call('GetConsoleOutput', signal, (request) =>
-          region.ec2.getConsoleOutput({ InstanceId, ...(Latest && { Latest }) }, request),
-        );
+        const input = { InstanceId, ...(Latest && { Latest }) };
+        const { Output: output = '' } = await region.ec2(signal).getConsoleOutput(input);
         return Buffer.from(output, 'base64').toString();
       };
       const output = await read(true)
@@ -111,9 +110,7 @@ export class AwsInstance implements Instance {
     await withAbort(options, async (signal) => {
       const { region } = await this.#site();
       const InstanceId = this.#existingId('has no display');
-      const { ImageData: data = '' } = await region.call('GetConsoleScreenshot', signal, (request) =>
-        region.ec2.getConsoleScreenshot({ InstanceId }, request),
-      );
+      const { ImageData: data = '' } = await region.ec2(signal).getConsoleScreenshot({ InstanceId });
       await writeFile(path, Buffer.from(data, 'base64'));
     });
   }
@@ -126,9 +123,8 @@ export class AwsInstance implements Instance {
         const { InstanceId: id } = instance;
         // It may already be stopping or gone; waitStopped reports that.
         await region
-          .call('StopInstances', signal, (request) =>
-            region.ec2.stopInstances({ InstanceIds: [id] }, request),
-          )
+          .ec2(signal)
+          .stopInstances({ InstanceIds: [id] })
           .catch(unlessStopping);
       }
       await this.waitStopped({ signal });

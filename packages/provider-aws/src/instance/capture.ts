@@ -77,7 +77,8 @@ export async function captureInstance(
   const unaborted = new AbortController().signal; // The cleanup needs the id in the response.
   try {
     await region
-      .call('CreateImage', unaborted, (options) => region.ec2.createImage(input, options))
+      .ec2(unaborted)
+      .createImage(input)
       .catch((error: unknown) => {
         // The name contains the instance id, so the SDK has repeated a request whose response was lost.
         if (awsCode(error) !== 'InvalidAMIName.Duplicate') throw error;
@@ -181,13 +182,10 @@ export async function claimCapture(
   if (!isOurs || !isFree) return false;
   const { 'imds-support': imds } = entry;
   if (imds === 'v2.0' && image.ImdsSupport !== imds) {
-    const change = { ImageId: id, ImdsSupport: { Value: imds } };
-    await region.call('ModifyImageAttribute', signal, (options) =>
-      region.ec2.modifyImageAttribute(change, options),
-    );
+    await region.ec2(signal).modifyImageAttribute({ ImageId: id, ImdsSupport: { Value: imds } });
   }
   const input = { Resources: [id, ...snapshotsOf(image)], Tags: uploadTags(entry, claim) };
-  await region.call('CreateTags', signal, (options) => region.ec2.createTags(input, options));
+  await region.ec2(signal).createTags(input);
   return true;
 }
 
@@ -313,9 +311,8 @@ async function listBlocks(region: AwsRegion, SnapshotId: string, signal: AbortSi
   let [size, blockSize] = [0, 0];
   const blocks = await region.list(
     'ListSnapshotBlocks',
-    signal,
-    async (page, options) => {
-      const listed = await region.ebs.listSnapshotBlocks({ SnapshotId, ...page }, options);
+    async (page) => {
+      const listed = await region.ebs(signal).listSnapshotBlocks({ SnapshotId, ...page });
       [size, blockSize] = [(listed.VolumeSize ?? 0) * 2 ** 30, listed.BlockSize ?? 0];
       return listed;
     },
@@ -335,12 +332,10 @@ async function readBlock(
   { index: BlockIndex, token: BlockToken }: SnapshotBlock,
   signal: AbortSignal,
 ): Promise<Buffer> {
-  return await region.call('GetSnapshotBlock', signal, async (options) => {
-    const input = { SnapshotId, BlockIndex, BlockToken };
-    const { BlockData, Checksum } = await region.ebs.getSnapshotBlock(input, options);
-    const bytes = Buffer.from((await BlockData?.transformToByteArray()) ?? []);
-    if (createHash('sha256').update(bytes).digest('base64') === Checksum) return bytes;
-    const reason = `block ${BlockIndex} arrived with a wrong checksum; run the build again`;
-    throw cloudError('image-failed', `snapshot ${SnapshotId}`, reason);
-  });
+  const input = { SnapshotId, BlockIndex, BlockToken };
+  const { BlockData, Checksum } = await region.ebs(signal).getSnapshotBlock(input);
+  const bytes = Buffer.from((await BlockData?.transformToByteArray()) ?? []);
+  if (createHash('sha256').update(bytes).digest('base64') === Checksum) return bytes;
+  const reason = `block ${BlockIndex} arrived with a wrong checksum; run the build again`;
+  throw cloudError('image-failed', `snapshot ${SnapshotId}`, reason);
 }

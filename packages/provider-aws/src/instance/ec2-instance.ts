@@ -46,8 +46,7 @@ export async function listInstances(
 ): Promise<Ec2Instance[]> {
   return await region.list(
     'DescribeInstances',
-    signal,
-    (page, options) => region.ec2.describeInstances({ ...query, ...page }, options),
+    (page) => region.ec2(signal).describeInstances({ ...query, ...page }),
     ({ Reservations }) => Reservations?.flatMap(({ Instances }) => Instances ?? []),
   );
 }

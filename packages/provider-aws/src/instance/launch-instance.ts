@@ -59,9 +59,7 @@ async function runInstance(
   const unaborted = new AbortController().signal;
   const run = async (): Promise<string | undefined> => {
     try {
-      const { Instances: [instance] = [] } = await region.call('RunInstances', unaborted, (options) =>
-        region.ec2.runInstances(input, options),
-      );
+      const { Instances: [instance] = [] } = await region.ec2(unaborted).runInstances(input);
       return instance?.InstanceId ?? '';
     } catch (error) {
       if (awsCode(error) === 'InvalidKeyPair.NotFound') return undefined;
@@ -114,7 +112,7 @@ export async function tryLaunch(site: InstanceSite, signal: AbortSignal): Promis
   const { ClientToken: _, ...rest } = launchInput(site, launch, {}, image);
   const input = { ...rest, InstanceType, DryRun: true };
   try {
-    await region.call('RunInstances', signal, (options) => region.ec2.runInstances(input, options));
+    await region.ec2(signal).runInstances(input);
   } catch (error) {
     if (awsCode(error) !== 'DryRunOperation') throw error;
   }
@@ -144,8 +142,7 @@ async function instanceType(
   }).map(([Name, value]) => ({ Name, Values: [value] }));
   const types = await region.list(
     'DescribeInstanceTypes',
-    signal,
-    (page, options) => region.ec2.describeInstanceTypes({ Filters, ...page }, options),
+    (page) => region.ec2(signal).describeInstanceTypes({ Filters, ...page }),
     ({ InstanceTypes }) => InstanceTypes,
   );
   const name = smallestType(types, memory);
@@ -203,7 +200,7 @@ async function importKeyPair(
     TagSpecifications: [{ ResourceType: 'key-pair' as const, Tags: toTags(launchTags(site, launch)) }],
   };
   try {
-    await region.call('ImportKeyPair', signal, (options) => region.ec2.importKeyPair(input, options));
+    await region.ec2(signal).importKeyPair(input);
   } catch (error) {
     // The name is new, so the SDK has repeated a request whose response was lost.
     if (awsCode(error) !== 'InvalidKeyPair.Duplicate') throw error;

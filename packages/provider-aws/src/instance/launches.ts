@@ -116,9 +116,7 @@ function add(
 async function listKeyPairs(site: InstanceSite, signal: AbortSignal): Promise<readonly KeyPairInfo[]> {
   const { region } = site;
   const Filters = tagFilters(ownerTags(site));
-  const { KeyPairs = [] } = await region.call('DescribeKeyPairs', signal, (options) =>
-    region.ec2.describeKeyPairs({ Filters }, options),
-  );
+  const { KeyPairs = [] } = await region.ec2(signal).describeKeyPairs({ Filters });
   return KeyPairs;
 }
 
@@ -135,19 +133,14 @@ export async function removeLaunch(
   instanceId: string | undefined,
   signal: AbortSignal,
 ): Promise<void> {
+  const ec2 = region.ec2(signal);
   const Filters = tagFilters({ [INSTANCE_TAGS.launch]: name });
   const listed: readonly Ec2Instance[] = await listInstances(region, { Filters }, signal);
   const ids = new Set(listed.filter((one) => !isGone(one)).flatMap(({ InstanceId: id }) => id ?? []));
   if (instanceId !== undefined) ids.add(instanceId);
   for (const id of ids) {
-    await region
-      .call('TerminateInstances', signal, (options) =>
-        region.ec2.terminateInstances({ InstanceIds: [id] }, options),
-      )
-      .catch(unlessAbsent);
+    await ec2.terminateInstances({ InstanceIds: [id] }).catch(unlessAbsent);
   }
   await forgetPasswordKey(directory, name);
-  await region
-    .call('DeleteKeyPair', signal, (options) => region.ec2.deleteKeyPair({ KeyName: name }, options))
-    .catch(unlessAbsent);
+  await ec2.deleteKeyPair({ KeyName: name }).catch(unlessAbsent);
 }

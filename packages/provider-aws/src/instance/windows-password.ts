@@ -62,9 +62,7 @@ export async function readPassword(
 ): Promise<string | undefined> {
   const key = await unlessMissing(readFile(fileOf(directory, launch), 'utf8'));
   if (key === undefined) return undefined;
-  const { PasswordData: data = '' } = await region.call('GetPasswordData', signal, (options) =>
-    region.ec2.getPasswordData({ InstanceId }, options),
-  );
+  const { PasswordData: data = '' } = await region.ec2(signal).getPasswordData({ InstanceId });
   if (data.trim() === '') return undefined;
   // Not all Node releases can decrypt with PKCS #1 padding. The padding is 0, 2, nonzero bytes, 0, then the password.
   const padded = privateDecrypt({ key, padding: constants.RSA_NO_PADDING }, Buffer.from(data, 'base64'));
