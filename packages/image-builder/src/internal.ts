@@ -75,6 +75,15 @@ export {
   parseImportedImageId,
 } from './image-id.ts';
 export { cloudImageName, fileTags, imageTags, readImageTags } from './image-tags.ts';
+export { CloudInstance, type MachineCloud, type MachineSite } from './instance/cloud-instance.ts';
+export { CloudInstances } from './instance/cloud-instances.ts';
+export {
+  type FoundLaunch,
+  type LaunchRecord,
+  launchTags,
+  ownerDigest,
+  readLaunch,
+} from './instance/launch-record.ts';
 export { waitForPort } from './instance/wait-for-port.ts';
 export { createAjv, parseJson, utcTime } from './json-reader.ts';
 export { MANIFEST as IMAGE_MANIFEST } from './manifest.ts';

@@ -1,6 +1,5 @@
 export type { CloudSettings } from './cloud-settings.ts';
 export type { InstanceSettings } from './instance/instance-cloud.ts';
-export { OpenStackInstance } from './instance/openstack-instance.ts';
 export {
   OpenStackInstanceProvider,
   type OpenStackInstanceProviderOptions,

@@ -6,11 +6,12 @@ import type {
   RunInstancesRequest,
 } from '@aws-sdk/client-ec2';
 import { ImageError, type LaunchRequest } from '@nodepool-builder/image-builder';
+import type { LaunchRecord } from '@nodepool-builder/image-builder/internal';
 import { poll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { listImages, toTags } from '../amis.ts';
 import { awsCode } from '../aws-error.ts';
 import { type Ec2Instance, getInstance, stateOf, stateReason } from './ec2-instance.ts';
-import { type InstanceSite, type LaunchRecord, launchTags } from './launches.ts';
+import { type InstanceSite, resourceTags } from './launches.ts';
 import { keepPasswordKey, newPasswordKey } from './windows-password.ts';
 
 /** Default memory of an instance in MiB. */
@@ -197,7 +198,7 @@ async function importKeyPair(
   const input = {
     KeyName: launch.name,
     PublicKeyMaterial: Buffer.from(publicKey.trim()),
-    TagSpecifications: [{ ResourceType: 'key-pair' as const, Tags: toTags(launchTags(site, launch)) }],
+    TagSpecifications: [{ ResourceType: 'key-pair' as const, Tags: toTags(resourceTags(site, launch)) }],
   };
   try {
     await region.ec2(signal).importKeyPair(input);
@@ -217,7 +218,7 @@ function launchInput(
   const { 'subnet-id': SubnetId, 'security-group-id': group, imdsv2 } = entry;
   const { 'public-ipv4': withV4, 'public-ipv6': withV6, 'iam-instance-profile': profile } = entry;
   const SecurityGroupIds = group === undefined ? undefined : [group].flat();
-  const Tags = toTags(launchTags(site, launch));
+  const Tags = toTags(resourceTags(site, launch));
   const isPlain = withV4 === undefined && !withV6;
   return {
     MinCount: 1,

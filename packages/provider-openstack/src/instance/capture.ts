@@ -29,11 +29,19 @@ const INHERITED: readonly string[] = [
 
 const WAITING: readonly string[] = ['queued', 'saving'];
 
+/** Lists captured images of our instances, even incomplete ones, except those that belong to an upload. */
+export async function findCaptures(cloud: InstanceCloud, signal: AbortSignal): Promise<CapturedSnapshot[]> {
+  const images = await cloud.images.list({ [IMAGE_TAGS.provider]: cloud.provider }, signal);
+  return images
+    .filter((image) => isCaptured(image, cloud.namePrefix))
+    .map((image) => new CapturedSnapshot(cloud, image));
+}
+
 /**
  * Returns whether an image was captured for a builder. False for a snapshot of a server that booted from a captured
  * image.
  */
-export function isCaptured(image: GlanceImage, namePrefix: string): boolean {
+function isCaptured(image: GlanceImage, namePrefix: string): boolean {
   const { [IMAGE_TAGS.uploadId]: uploadId, [CAPTURED_OF]: serverId, [INSTANCE]: instance } = image;
   return (
     typeof uploadId === 'string' &&

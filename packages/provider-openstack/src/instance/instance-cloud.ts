@@ -1,5 +1,5 @@
+import type { MachineSite } from '@nodepool-builder/image-builder/internal';
 import type { ImageApi } from '../image-api.ts';
-import type { CloudOptions } from '../session/openstack-session.ts';
 import type { TransferRetries } from '../upload/retry.ts';
 import type { ComputeApi } from './compute-api.ts';
 import type { NetworkApi } from './network-api.ts';
@@ -17,13 +17,11 @@ export interface InstanceSettings {
 }
 
 /** A cloud in which one provider launches instances for one builder. */
-export interface InstanceCloud extends InstanceSettings, Pick<CloudOptions, 'logger'> {
+export interface InstanceCloud extends InstanceSettings, MachineSite {
   /** Name of the cloud in messages. */
   readonly name: string;
   /** `providers[].name`. */
   readonly provider: string;
-  /** Prefix of all resource names. */
-  readonly namePrefix: string;
   readonly compute: ComputeApi;
   readonly network: NetworkApi;
   readonly images: ImageApi;

@@ -1,8 +1,9 @@
 import { ImageError, type LaunchRequest } from '@nodepool-builder/image-builder';
+import { type LaunchRecord, launchTags } from '@nodepool-builder/image-builder/internal';
 import { CloudError, poll } from '@nodepool-builder/image-builder/plugin';
 import { createdAt, type GlanceImage } from '../glance-image.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
-import { keyPairOfLaunch, type LaunchRecord, launchMetadata } from './launches.ts';
+import { keyPairOfLaunch } from './launches.ts';
 import { type Flavor, faultOf, isPublic, type NovaServer, stateOf } from './nova-server.ts';
 
 /** Max length of a server name in Nova, in characters. */
@@ -29,7 +30,7 @@ export async function launchInstance(
   const poolId = cloud.pool === undefined ? undefined : await networkId(cloud, cloud.pool, signal);
   signal.throwIfAborted();
   const unaborted = new AbortController().signal;
-  await compute.createKeyPair(keyPairOfLaunch(launch, request.publicKey), unaborted);
+  await compute.createKeyPair(keyPairOfLaunch(launch, cloud.provider, request.publicKey), unaborted);
   signal.throwIfAborted();
   const id = await compute.createServer(
     {
@@ -37,7 +38,7 @@ export async function launchInstance(
       imageId,
       flavorId,
       keyName: launch.name,
-      metadata: launchMetadata(launch, cloud.provider),
+      metadata: launchTags(cloud.provider, launch),
       networks,
       configDrive: cloud.configDrive,
       userData: request.userData,

@@ -1,91 +1,31 @@
 import { ImageError } from '@nodepool-builder/image-builder';
-import { IMAGE_TAGS, JsonReader, poll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
+import {
+  type FoundLaunch,
+  type LaunchRecord,
+  launchTags,
+  readLaunch,
+} from '@nodepool-builder/image-builder/internal';
+import { poll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import type { InstanceCloud } from './instance-cloud.ts';
-import { faultOf, isGone, type KeyPair, type NovaServer } from './nova-server.ts';
+import { faultOf, isGone, type KeyPair } from './nova-server.ts';
 
-/** Server metadata key of the login port. */
-const PORT = 'nodepool_builder_port';
-/** Server metadata key of the launch time, in ISO 8601. */
-const LAUNCHED_AT = 'nodepool_builder_launched_at';
+type Tags = Readonly<Record<string, unknown>>;
 
-const TEXT = { type: 'string' } as const;
-const TIME = { type: 'string', format: 'time' } as const;
-
-/** Record of a launch, complete before its server exists. */
-export interface LaunchRecord {
-  /** Name of the key pair, and description of the floating IP. */
-  readonly name: string;
-  readonly buildId: string;
-  readonly launchedAt: Date;
-  /** TCP port of the login. */
-  readonly port: number;
-}
-
-/** Converts a launch record to server metadata. */
-export function launchMetadata(
-  { buildId, launchedAt, port }: LaunchRecord,
-  provider: string,
-): Record<string, string> {
-  return {
-    [IMAGE_TAGS.provider]: provider,
-    [IMAGE_TAGS.imageId]: buildId,
-    [PORT]: String(port),
-    [LAUNCHED_AT]: launchedAt.toISOString(),
-  };
-}
-
-const METADATA = new JsonReader({
-  type: 'object',
-  required: [IMAGE_TAGS.imageId, LAUNCHED_AT, PORT],
-  properties: { [IMAGE_TAGS.imageId]: TEXT, [LAUNCHED_AT]: TIME, [PORT]: TEXT },
-});
-
-/** Reads a launch record from server metadata. Undefined if it is incomplete or invalid. */
-function recordOfServer(name: string, { metadata }: NovaServer): LaunchRecord | undefined {
-  return unlessInvalid(() => {
-    const {
-      [IMAGE_TAGS.imageId]: buildId,
-      [LAUNCHED_AT]: launchedAt,
-      [PORT]: port,
-    } = METADATA.check(metadata ?? {});
-    return { name, buildId, launchedAt: new Date(launchedAt), port: Number(port) };
-  });
-}
-
-/** Builds a key pair whose key comment contains the launch record. */
-export function keyPairOfLaunch({ name, ...rest }: LaunchRecord, publicKey: string): KeyPair {
+/** Builds a key pair whose key comment contains the tags of the launch. */
+export function keyPairOfLaunch(launch: LaunchRecord, provider: string, publicKey: string): KeyPair {
   const [type, key] = publicKey.trim().split(/\s+/);
-  return { name, public_key: `${type} ${key} ${encodeURIComponent(JSON.stringify(rest))}` };
+  const comment = encodeURIComponent(JSON.stringify(launchTags(provider, launch)));
+  return { name: launch.name, public_key: `${type} ${key} ${comment}` };
 }
 
-const COMMENT = new JsonReader({
-  type: 'object',
-  required: ['buildId', 'launchedAt', 'port'],
-  properties: { buildId: TEXT, launchedAt: TIME, port: { type: 'number' } },
-});
-
-/** Reads a launch record from the key comment of a key pair. Undefined for a foreign key pair. */
-function recordOfKeyPair({ name, public_key: publicKey }: KeyPair): LaunchRecord | undefined {
+/** Reads the tags in the key comment of a key pair. None if it has another comment. */
+function tagsOfKeyPair({ public_key: publicKey }: KeyPair): Tags {
   const [, , comment = ''] = publicKey.trim().split(/\s+/);
-  return unlessInvalid(() => {
-    const { buildId, launchedAt, port } = COMMENT.parse(decodeURIComponent(comment));
-    return { name, buildId, launchedAt: new Date(launchedAt), port };
-  });
-}
-
-function unlessInvalid<T>(read: () => T): T | undefined {
   try {
-    return read();
+    return Object(JSON.parse(decodeURIComponent(comment)));
   } catch {
-    return undefined;
+    return {};
   }
-}
-
-/** A launch with at least one resource in the cloud. */
-export interface FoundLaunch {
-  readonly record: LaunchRecord;
-  /** Id of the server; undefined if the launch has none. */
-  readonly serverId: string | undefined;
 }
 
 /** Lists all launches of this builder for this provider, found by resource name. */
@@ -97,23 +37,18 @@ export async function findLaunches(
   const floatingIps = await network.floatingIps({}, signal);
   const servers = await compute.servers(namePrefix, signal);
   const keyPairs = await compute.keyPairs(signal);
-  const found = new Map<string, Partial<FoundLaunch>>();
-  const add = (name: unknown, read?: (name: string) => LaunchRecord | undefined, id?: string): void => {
+  const found = new Map<string, { readonly tags: Tags; readonly machineId: string | undefined }>();
+  const add = (name: unknown, tags: Tags, id?: string): void => {
     if (typeof name !== 'string' || !name.startsWith(namePrefix)) return;
-    const { record = read?.(name), serverId = id } = found.get(name) ?? {};
-    found.set(name, { ...(record && { record }), serverId });
+    const { tags: known, machineId = id } = found.get(name) ?? {};
+    found.set(name, { tags: { ...tags, ...known }, machineId });
   };
-  for (const pair of keyPairs) add(pair.name, () => recordOfKeyPair(pair));
+  for (const pair of keyPairs) add(pair.name, tagsOfKeyPair(pair));
   for (const server of servers) {
-    if (!isGone(server)) add(server.key_name, (name) => recordOfServer(name, server), server.id);
+    if (!isGone(server)) add(server.key_name, server.metadata ?? {}, server.id);
   }
-  for (const { description } of floatingIps) add(description);
-  return Array.from(found, ([name, { record = unknownLaunch(name), serverId }]) => ({ record, serverId }));
-}
-
-/** Placeholder record for a launch whose key pair and server metadata are gone. */
-function unknownLaunch(name: string): LaunchRecord {
-  return { name, buildId: name, launchedAt: new Date(0), port: 0 };
+  for (const { description } of floatingIps) add(description, {});
+  return Array.from(found, ([name, { tags, machineId }]) => ({ record: readLaunch(name, tags), machineId }));
 }
 
 /** Seconds until a deleted server must be gone. Nova waits while the server's host does not respond. */
@@ -125,7 +60,12 @@ const REMOVAL_TIMEOUT = 60;
  * @throws ImageError `cleanup-failed`
  * @throws CloudError
  */
-export async function removeLaunch(cloud: InstanceCloud, name: string, signal: AbortSignal): Promise<void> {
+export async function removeLaunch(
+  cloud: InstanceCloud,
+  { name }: LaunchRecord,
+  _id: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
   const { compute, network, namePrefix } = cloud;
   const servers = await compute.servers(namePrefix, signal);
   for (const { id, key_name: keyName } of servers) {
