@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Page } from 'puppeteer-core';
 import { openPage, startBrowser } from '../test/fixtures/browser.ts';
-import { docsImage, provider, type Settings } from '../test/fixtures/managed-site.ts';
+import { provider, type Settings } from '../test/fixtures/managed-site.ts';
 import { startWebSite, TOKEN } from '../test/fixtures/web-site.ts';
 
 const DIRECTORY = join(import.meta.dirname, '../docs/images');
@@ -27,45 +27,60 @@ sleep 600
 
 const BROKEN = "echo 'E: Unable to locate package openssh-servr' >&2; exit 100";
 
+const SMALL = 'head -c 1000000 /dev/urandom >"$1"';
+
+/** Writes an image of 20 MB, which takes some time to upload. */
+const LARGE = 'head -c 20000000 /dev/urandom >"$1"';
+
 function command(name: string, script: string): Settings {
   return { name, builder: 'command', command: ['sh', '-c', script, 'build', '{output.raw}'] };
 }
 
+/** A provider of raw images. */
+function cloud(name: string, diskimages: readonly string[], settings: Settings = {}): Settings {
+  const images = diskimages.map((diskimage) => ({ name: diskimage, diskimage }));
+  return provider(name, { 'image-type': 'raw', images, ...settings });
+}
+
 test('pictures of the status page', async (t) => {
-  const names = ['debian-13', 'fedora-42', 'ubuntu-24.04', 'ubuntu-26.04'];
-  const images = names.map((name) => ({ name, diskimage: name }));
+  const small = ['debian-12', 'debian-13', 'rocky-10', 'ubuntu-24.04'];
+  const names = [...small, 'fedora-43', 'ubuntu-26.04', 'windows-2025'];
   const site = await startWebSite(
     t,
     {
       diskimages: [
-        docsImage({ name: 'debian-13' }),
-        docsImage({ name: 'ubuntu-24.04' }),
+        ...small.map((name) => command(name, SMALL)),
+        command('fedora-43', SLOW),
         command('ubuntu-26.04', BROKEN),
-        command('fedora-42', SLOW),
+        command('windows-2025', LARGE),
       ],
-      providers: [provider('east', { images }), provider('west', { images })],
+      providers: [
+        cloud('ec2-us', small, { directory: '.' }),
+        cloud('east', names, { 'bandwidth-limit': 1_000_000 }),
+        cloud('west', names),
+        cloud('archive', ['debian-12'], { directory: 'state', 'post-upload-hook': '/bin/false' }),
+      ],
     },
     '--build-workers=2',
   );
   await site.service.logged(/installed|locale C\.UTF-8/);
-  await Promise.all(
-    ['debian-13', 'ubuntu-24.04'].map((name) =>
-      site.service.logged(new RegExp(`upload \\S+ of ${name}\\S+ to west is ready`)),
-    ),
-  );
+  await Promise.all(small.map((name) => site.service.logged(new RegExp(`of ${name}\\S+ to west is ready`))));
   await mkdir(DIRECTORY, { recursive: true });
   const browser = await startBrowser(t);
   const { page } = await openPage(browser, `${site.url}/login`);
   await page.type('input[name="token"]', TOKEN);
   await Promise.all([page.waitForNavigation(), page.keyboard.press('Enter')]);
-  await page.waitForFunction("document.body.innerText.includes('Failures')");
-  for (const image of ['fedora-42', 'ubuntu-24.04', 'ubuntu-26.04'])
-    await page.click(`[data-part="image ${image}"] summary`);
+  await page.waitForFunction(
+    '/[0-9] %.* left/.test(document.body.innerText) && /archive failed/.test(document.body.innerText)',
+  );
   await picture(page, 'status-light', 'light', 1000);
   await picture(page, 'status-dark', 'dark', 1000);
   await picture(page, 'status-phone', 'light', 390);
   await page.setViewport({ width: 1000, height: 900 });
-  await Promise.all([page.waitForNavigation(), page.click('[data-part="running"] a[href^="/builds/"]')]);
+  await Promise.all([
+    page.waitForNavigation(),
+    page.click('[data-part="running"] a[href^="/builds/fedora"]'),
+  ]);
   await page.waitForFunction("document.querySelector('#log').textContent.includes('install.d/12')");
   await page.type('#search', 'warning');
   await page.keyboard.down('Shift');
@@ -77,7 +92,7 @@ test('pictures of the status page', async (t) => {
 
 async function picture(page: Page, name: string, theme: 'light' | 'dark', width: number): Promise<void> {
   await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: theme }]);
-  await page.setViewport({ width, height: 900 });
+  await page.setViewport({ width, height: 1040 });
   await page.evaluate('scrollTo(0, 0)');
   await page.screenshot({ path: join(DIRECTORY, `${name}.png`), optimizeForSpeed: false });
 }

@@ -45,7 +45,7 @@ describe('the status page', () => {
     const header = await page.$eval('header', ({ innerText }) => innerText);
     assert.match(header, /token holder\s+Log out/);
 
-    const offered = await textOf(page, site.url);
+    const offered = await textOf(page, `${site.url}/images/docs`);
     assert.doesNotMatch(offered, /Roll back/, 'there is no older image');
     assert.match(
       await textOf(page, `${site.url}/actions/rollback?subject=docs`),
@@ -68,7 +68,7 @@ describe('the status page', () => {
       const { newest, 'rollback-to': older } = body as Readonly<Record<string, string | null>>;
       return older === docs && newest;
     });
-    await page.goto(site.url);
+    await page.goto(`${site.url}/images/docs`);
     await Promise.all([page.waitForNavigation(), page.click('a[href^="/actions/rollback"]')]);
     const question = await page.$eval('main', ({ innerText }) => innerText);
     assert.match(

@@ -45,13 +45,16 @@ describe('the status page', () => {
     const text = await waitUntil('the page', async () => {
       await page.goto(site.url);
       const shown = await page.$eval('body', ({ innerText }) => innerText);
-      return shown.includes('2 of 2 providers') && shown.includes('Failures') && shown;
+      return /east west\n/.test(shown) && shown.includes('Failures') && shown;
     });
-    assert.match(text, /2 disk images: 1 ready, 1 failed\. 1 builder connected\./);
-    assert.match(text, /to east as docs/);
+    assert.match(text, /2 disk images 1 ready 1 failed 1 builder/);
     assert.match(text, /build in 23 h 5\d min/);
     assert.match(text, /GiB free in /);
-    assert.doesNotMatch(text, /Rebuild|Delete|Cancel/);
+    await page.click('[data-part="image docs"] summary');
+    await followLink(page, 'a[href="/images/docs"]');
+    const ofImage = await page.$eval('body', ({ innerText }) => innerText);
+    assert.match(ofImage, /to west as docs/);
+    assert.doesNotMatch(ofImage, /Rebuild|Delete|Cancel/);
     await followLink(page, 'a[href^="/builds/docs-"]');
     assert.match(await page.$eval('body', ({ innerText }) => innerText), /State\s+ready/);
     await followLink(page, 'a[href^="/uploads/"]');
@@ -74,6 +77,9 @@ describe('the status page', () => {
       }
     }
     await page.evaluate('globalThis.isSamePage = true');
+    await page.click('[data-part="image docs"] summary');
+    await untilShown(page, 'to east as docs');
+    assert.deepEqual(await findBarriers(page), []);
     await page.focus('[data-part="image docs"] summary');
     await site.api('/images/docs/rebuild', { method: 'POST', headers: MAY_ACT });
     await page.waitForFunction(
@@ -87,31 +93,6 @@ describe('the status page', () => {
     await untilShown(page, '1 shown');
     assert.notEqual(await page.$('[data-part="image docs"][hidden]'), null);
     assert.deepEqual(errors, []);
-  });
-
-  it('the status page loads the builds and uploads of many images when they are unfolded', async (t) => {
-    const others = Array.from({ length: 12 }, (_, index) => ({
-      ...BROKEN,
-      name: `paused-${index}`,
-      pause: true,
-    }));
-    const site = await startWebSite(t, { diskimages: [docsImage(), ...others] });
-    await untilUploaded(site);
-    const browser = await startBrowser(t);
-    const { page, errors } = await openPage(browser, site.url);
-    await untilShown(page, 'live, ');
-    await page.click('[data-part="image docs"] summary');
-    await untilShown(page, 'to east as docs');
-    await site.api('/images/docs/rebuild', { method: 'POST', headers: MAY_ACT });
-    const builds = '[data-part="image docs"] .records:nth-of-type(2) > li';
-    await page.waitForFunction(`document.querySelectorAll('${builds}').length === 2`);
-    assert.deepEqual(await findBarriers(page), []);
-    assert.deepEqual(errors, []);
-    await page.setJavaScriptEnabled(false);
-    await page.goto(site.url);
-    await page.click('[data-part="image docs"] summary');
-    await followLink(page, 'a[href="/images/docs"]');
-    assert.match(await page.$eval('body', ({ innerText }) => innerText), /to west as docs/);
   });
 
   it('the status page lets a logged-in user rebuild, roll back and delete', async (t) => {
@@ -128,6 +109,7 @@ describe('the status page', () => {
     await enter(TOKEN);
     await untilShown(page, 'Log out');
     const act = async (link: string): Promise<void> => {
+      await page.click('[data-part="image docs"] summary');
       await followLiveLink(page, link);
       assert.deepEqual(await findBarriers(page), []);
       await followLink(page, 'main button');
@@ -135,10 +117,11 @@ describe('the status page', () => {
     await act('a[href^="/actions/rebuild"]');
     await untilShown(page, 'Rebuild docs: build docs-0000000004-');
     await untilUploaded(site, 'docs-0000000004');
-    await page.waitForSelector('a[href^="/actions/delete-build?subject=docs-0000000004"]');
     await act('a[href^="/actions/rollback"]');
     await untilShown(page, ' is withdrawn.');
+    await page.click('[data-part="image docs"] summary');
     await untilShown(page, 'rolled back');
+    await page.click('[data-part="image docs"] summary');
     await act('a[href^="/actions/delete-build?subject=docs-0000000001"]');
     await untilShown(page, 'deleting image ');
     await page.goto(site.url);

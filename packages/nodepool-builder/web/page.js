@@ -60,9 +60,7 @@ function replacePart(name, html) {
 /** Leaves an image as it was, folded or unfolded; what it shows unfolded is loaded again. */
 function keepOpen(before, after) {
   const [shown, link] = [before.lastElementChild, after.lastElementChild];
-  if (before.open && link.dataset.source !== undefined && shown.dataset.source === undefined) {
-    link.replaceChildren(...shown.childNodes);
-  }
+  if (before.open && shown.dataset.source === undefined) link.replaceChildren(...shown.childNodes);
   after.open = before.open;
 }
 

@@ -41,5 +41,5 @@ export function buildPath(imageId: string): string {
 /** A link to the page that asks for confirmation of an action. */
 export function actionLink(action: string, subject: string, text: string, about: string): Html {
   const path = `/actions/${action}?subject=${encodeURIComponent(subject)}`;
-  return html`<a href="${path}" aria-label="${text} ${about}">${text}</a>`;
+  return html`<a class="button" href="${path}" aria-label="${text} ${about}">${text}</a>`;
 }

@@ -11,9 +11,6 @@ import type { Site } from './site-view.ts';
 /** Maximum number of plan steps on the page. The API has all. */
 const MAX_PLAN_LENGTH = 100;
 
-/** Maximum number of disk images that the page shows unfolded. */
-const FEW_IMAGES = 8;
-
 /** Maximum number of unfolded entries in each list above the images. */
 const MAX_UNFOLDED = 3;
 
@@ -32,8 +29,8 @@ export function* overviewParts(
 ): Iterable<readonly [name: string, part: Item<Part>]> {
   const records = siteRecords(site);
   const { images, builds, uploads, plan, builders, servers, problems } = records;
-  const isUnfolded = images.length <= FEW_IMAGES;
-  yield part('summary', summaryOf(records), () => summary(records));
+  const counts = [images.map(({ state }) => state), builders.length];
+  yield part('summary', counts, () => summary(records));
   yield part('problems', problems, () => problemList(problems));
   const failures = failuresOf(records);
   yield part('failures', failures, () => failureList(failures));
@@ -46,9 +43,7 @@ export function* overviewParts(
   for (const image of images) {
     const { diskimage } = image;
     const own = { builds: buildsOf.get(diskimage) ?? [], uploads: uploadsOf.get(diskimage) ?? [] };
-    yield part(`image ${diskimage}`, [image, own], () =>
-      imageCard(image, isUnfolded ? own : undefined, canAct),
-    );
+    yield part(`image ${diskimage}`, [image, own], () => imageCard(image));
   }
   const names = new Set<string | null>(images.map(({ diskimage }) => diskimage));
   const others = builds.filter(({ diskimage }) => !names.has(diskimage));
@@ -85,16 +80,13 @@ function placeOf(place: Pick<UploadRecord, 'diskimage' | 'provider' | 'image-nam
   return JSON.stringify([place.diskimage, place.provider, place['image-name']]);
 }
 
-function summaryOf({ images, builders }: SiteRecords): string {
+function summary({ images, builders }: SiteRecords): Html {
   const count = (state: string): number => images.filter((image) => image.state === state).length;
   const states = ['ready', 'queued', 'building', 'failed', 'cancelled', 'missing'];
-  const parts = states.flatMap((state) => (count(state) === 0 ? [] : [`${count(state)} ${state}`]));
-  const disks = `${counted(images.length, 'disk image')}${parts.length > 0 ? `: ${parts.join(', ')}` : ''}`;
-  return `${disks}. ${counted(builders.length, 'builder')} connected.`;
-}
-
-function summary(records: SiteRecords): Html {
-  return html`<p data-part="summary">${summaryOf(records)}</p>`;
+  const shown = states.filter((state) => count(state) > 0);
+  return html`<p data-part="summary">${counted(images.length, 'disk image')}
+${shown.map((state) => html`<span class="badge ${state}">${count(state)} ${state}</span> `)}
+${counted(builders.length, 'builder')}</p>`;
 }
 
 function problemList(problems: readonly string[]): Html {
@@ -128,32 +120,36 @@ function runningList(running: readonly (BuildRecord | UploadRecord)[], canAct: b
   return html`<section data-part="running" aria-labelledby="running"><h2 id="running">Running and waiting</h2>${list}</section>`;
 }
 
-/** The builds and uploads of a disk image. */
+/** Builds and uploads of a disk image. */
 export type Own = Pick<SiteRecords, 'builds' | 'uploads'>;
 
-/**
- * @param own builds and uploads of an unfolded image; undefined for a link to the image's page, which the script loads
- */
-function imageCard(image: ImageRecord, own: Own | undefined, canAct: boolean): Html {
-  const { diskimage: name, state, newest, providers, next, paused, 'paused-by': by } = image;
-  const good = providers.filter(
-    (place) => place.newest !== null && (newest ?? place.newest) === place.newest,
-  );
+/** Renders a disk image, folded. The script loads the image's page into it when it is unfolded. */
+function imageCard({
+  diskimage: name,
+  state,
+  newest,
+  providers,
+  next,
+  paused,
+  'paused-by': by,
+  ...image
+}: ImageRecord): Html {
   const [first] = next;
   const text = [name, state, ...providers.flatMap((place) => [place.provider, place.state])].join(' ');
   const path = `/images/${encodeURIComponent(name)}`;
-  const content =
-    own === undefined
-      ? html`<div data-source="${path}"><p><a href="${path}">Builds and uploads of ${name}</a></p></div>`
-      : html`<div>${imageDetails(image, own, canAct)}</div>`;
-  return html`<details class="image" data-part="image ${name}" data-text="${text.toLowerCase()}"${
-    own !== undefined && html` open`
-  }>
+  return html`<details class="image" data-part="image ${name}" data-text="${text.toLowerCase()}">
 <summary><h3 class="id">${name}</h3>${badge(state, paused ? `, paused${by === null ? '' : ` by ${by}`}` : '')}
 <span>${newest === null ? 'no image' : age(image['newest-requested'])}</span>
-<span>${providers.length > 0 && `${good.length} of ${counted(providers.length, 'provider')}`}</span>
+<span>${providers.map((place) => html`${providerBadge(place, newest)} `)}</span>
 <span class="next quiet">${first && nextOf(first)}</span></summary>
-${content}</details>`;
+<div data-source="${path}"><p><a href="${path}">Builds and uploads of ${name}</a></p></div></details>`;
+}
+
+/** @param newest id of the newest image at the builders */
+function providerBadge(place: ImageRecord['providers'][number], newest: string | null): Html {
+  const isOlder = place.state === 'ready' && newest !== null && place.newest !== newest;
+  const state = isOlder ? 'older' : place.state;
+  return html`<span class="badge ${state}">${place.provider}${state !== 'ready' && ` ${state}`}</span>`;
 }
 
 /** Renders the next steps, builds and uploads of a disk image. */
