@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   type CapturedImage,
   type CaptureRequest,
@@ -9,14 +10,17 @@ import {
   type OperationOptions,
   type Probe,
 } from '@nodepool-builder/image-builder';
-import { convertImage, isConvertible, waitForPort } from '@nodepool-builder/image-builder/internal';
+import { convertImage, isConvertible, Mutex, waitForPort } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
+import { executeQmp } from './execute-qmp.ts';
 import { forwardedPort } from './instance-arguments.ts';
 import { INSTANCE_FILES, type InstanceDirectory } from './instance-directory.ts';
-import { type QmpConnection, SharedMonitor } from './qmp-connection.ts';
 
 /** Milliseconds between two presses of the power button, because a booting system may miss one. */
 const PUSH_INTERVAL = 10_000;
+
+/** Milliseconds between two queries of a machine's state. */
+const STATE_INTERVAL = 250;
 
 /** Instance states by QEMU's states. In all other states the machine is suspended. */
 const STATES: Readonly<Record<string, InstanceState>> = { running: 'running', shutdown: 'stopped' };
@@ -27,7 +31,8 @@ export class QemuInstance implements Instance {
   readonly buildId: string;
   readonly launchedAt: Date;
   readonly #directory: InstanceDirectory;
-  readonly #monitor: SharedMonitor;
+  /** Held during a command, because QEMU serves one client at a time. */
+  readonly #monitor = new Mutex();
   readonly #onDestroyed: () => void;
 
   constructor(directory: InstanceDirectory, onDestroyed: () => void) {
@@ -36,21 +41,19 @@ export class QemuInstance implements Instance {
     this.launchedAt = new Date(directory.record.launchedAt);
     this.#directory = directory;
     this.#onDestroyed = onDestroyed;
-    this.#monitor = new SharedMonitor(directory.file(INSTANCE_FILES.monitor));
   }
 
   async state({ signal }: OperationOptions = {}): Promise<InstanceState> {
     signal?.throwIfAborted();
-    const state = await this.#monitor.use(machineState).catch(unlessEnded);
-    if (state !== undefined) return state;
+    const reply = await this.#execute('query-status').catch(unlessEnded);
+    if (reply !== undefined) return STATES[STATUS.check(reply).status] ?? 'failed';
     return (await this.#directory.isPoweredOff()) ? 'stopped' : 'failed';
   }
 
   async address({ signal }: OperationOptions = {}): Promise<InstanceAddress> {
     signal?.throwIfAborted();
-    const usernet = await this.#monitor
-      .use((qmp) => qmp.execute('human-monitor-command', { 'command-line': 'info usernet' }))
-      .catch(unlessEnded);
+    const info = { 'command-line': 'info usernet' };
+    const usernet = await this.#execute('human-monitor-command', info).catch(unlessEnded);
     const port = typeof usernet === 'string' ? forwardedPort(usernet) : undefined;
     if (port === undefined) throw this.#failed('cannot be reached', await this.state());
     return { host: '127.0.0.1', port };
@@ -73,15 +76,13 @@ export class QemuInstance implements Instance {
 
   async screenshot(path: string, { signal }: OperationOptions = {}): Promise<void> {
     signal?.throwIfAborted();
-    const shown = await this.#monitor.use((qmp) =>
-      qmp.execute('screendump', { filename: path, format: 'png' }),
-    );
+    const shown = await this.#execute('screendump', { filename: path, format: 'png' });
     if (shown === undefined) throw this.#failed('has no display', await this.state());
   }
 
   async stop(options: OperationOptions = {}): Promise<void> {
     const push = (): void => {
-      void this.#monitor.use((qmp) => qmp.execute('system_powerdown')).catch(() => {}); // the wait reports the error
+      void this.#execute('system_powerdown').catch(() => {}); // the wait reports the error
     };
     if ((await this.state(options)) === 'running') push();
     const pushing = setInterval(push, PUSH_INTERVAL);
@@ -92,11 +93,12 @@ export class QemuInstance implements Instance {
     }
   }
 
-  async waitStopped({ signal }: OperationOptions = {}): Promise<void> {
-    signal?.throwIfAborted();
-    await this.#monitor.use((qmp) => untilNotRunning(qmp, signal)).catch(unlessEnded);
-    signal?.throwIfAborted();
-    const state = await this.state();
+  async waitStopped(options: OperationOptions = {}): Promise<void> {
+    let state = await this.state(options);
+    while (state === 'running') {
+      await delay(STATE_INTERVAL, undefined, options).catch(() => {}); // the next query reports an abort
+      state = await this.state(options);
+    }
     if (state !== 'stopped') throw this.#failed('did not power off', state);
     await this.#endStopped();
   }
@@ -119,6 +121,11 @@ export class QemuInstance implements Instance {
     await this.#directory.endMachine();
     await this.#directory.remove();
     this.#onDestroyed();
+  }
+
+  async #execute(command: string, args?: Readonly<Record<string, unknown>>): Promise<unknown> {
+    const path = this.#directory.file(INSTANCE_FILES.monitor);
+    return await this.#monitor.run(() => executeQmp(path, command, args));
   }
 
   /** Ends QEMU after the machine was switched off, because it holds the disk. */
@@ -147,21 +154,6 @@ const STATUS = new JsonReader({
   required: ['status'],
   properties: { status: { type: 'string' } },
 });
-
-async function machineState(qmp: QmpConnection): Promise<InstanceState> {
-  const { status } = STATUS.check(await qmp.execute('query-status'));
-  return STATES[status] ?? 'failed';
-}
-
-async function untilNotRunning(qmp: QmpConnection, signal: AbortSignal | undefined): Promise<void> {
-  for (;;) {
-    // Subscribed before the query, because an event in between would be missed.
-    const event = qmp.nextEvent(signal);
-    event.catch(() => {}); // the query may fail first
-    if ((await machineState(qmp)) !== 'running') return;
-    await event;
-  }
-}
 
 /** Handles a QEMU that ends during a query, which counts as not running. */
 function unlessEnded(error: unknown): undefined {

@@ -3,8 +3,8 @@ import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError } from '@nodepool-builder/image-builder';
 import { environmentIn, QEMU, startError } from '@nodepool-builder/image-builder/internal';
+import { executeQmp } from './execute-qmp.ts';
 import { INSTANCE_FILES, type InstanceDirectory } from './instance-directory.ts';
-import { QmpConnection } from './qmp-connection.ts';
 
 /** Milliseconds between two checks of whether QEMU listens. */
 const INTERVAL = 20;
@@ -53,9 +53,7 @@ export async function startMachine(
 /** Returns whether QEMU replies. It listens before it has created its devices, but replies only afterwards. */
 async function responds(directory: InstanceDirectory): Promise<boolean> {
   try {
-    const qmp = await QmpConnection.open(directory.file(INSTANCE_FILES.monitor));
-    qmp?.close();
-    return qmp !== undefined;
+    return (await executeQmp(directory.file(INSTANCE_FILES.monitor), 'query-status')) !== undefined;
   } catch (error) {
     if (error instanceof ImageError) return false; // QEMU ended before it replied
     throw error;
