@@ -59,10 +59,12 @@ export function stepEnvironment(
   );
 }
 
+/** Settings that do not change an image. */
+const WITHOUT_EFFECT: readonly string[] = ['boot-timeout', 'stop-timeout', 'keep-on-failure'];
+
 /**
  * Digest of the inputs of an image: the settings, the environment of the steps, and the content of the scripts.
- * Timeouts and the handling of failed builds do not count. The names of the settings are those in digests of earlier
- * releases.
+ * Timeouts and the handling of failed builds do not count.
  *
  * @throws ImageError `invalid-configuration`, `directory-not-usable`
  */
@@ -71,29 +73,8 @@ export async function configurationDigest(
   context: Pick<BuildContext, 'environment' | 'diskimage'>,
   scriptDirectory: string,
 ): Promise<string> {
-  const { winrm } = settings;
-  const what = {
-    provider: settings.provider,
-    baseImage: settings['base-image'],
-    minRam: settings['min-ram'],
-    nameFilter: settings['name-filter'],
-    username: settings.username,
-    privateKeyFile: settings['private-key'],
-    connection: settings.connection,
-    winrm: winrm && {
-      port: winrm.port,
-      passwordFile: winrm['password-file'],
-      caFile: winrm['ca-file'],
-      fingerprint: winrm.fingerprint,
-    },
-    shell: settings.shell,
-    steps: settings.steps,
-    sysprep: settings.sysprep,
-    afterRestart: settings['after-restart'],
-  };
-  const environment = Object.entries(stepEnvironment(context, scriptDirectory)).toSorted(([a], [b]) =>
-    a < b ? -1 : 1,
-  );
+  const what = sortedEntries(settings).filter(([name]) => !WITHOUT_EFFECT.includes(name));
+  const environment = sortedEntries(stepEnvironment(context, scriptDirectory));
   const scripts: string[] = [];
   for (const { path, content } of await scriptFiles(context.diskimage.scriptDir)) {
     const hash = createHash('sha256');
@@ -103,4 +84,8 @@ export async function configurationDigest(
   return createHash('sha256')
     .update(JSON.stringify([what, environment, scripts]))
     .digest('hex');
+}
+
+function sortedEntries(values: object): [string, unknown][] {
+  return Object.entries(values).toSorted(([a], [b]) => (a < b ? -1 : 1));
 }
