@@ -1,10 +1,7 @@
 import { chmodSync, lstatSync } from 'node:fs';
-import { chmod, mkdir, opendir, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { errnoOf, unlessMissing } from './system-error.ts';
-
-/** Number of directory entries that one turn of the event loop handles. */
-const ENTRIES = 100;
+import { chmod, mkdir, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { errnoOf } from './system-error.ts';
 
 /** Mode of a directory with state, which only the user that runs this program may read. */
 export const STATE_DIRECTORY = 0o700;
@@ -82,23 +79,6 @@ export async function limitMode(path: string, mode: number): Promise<boolean> {
   return true;
 }
 
-/** Tightens a directory with state and all state below it. Entries of other users are unchanged. */
-export async function tightenStateDirectory(path: string, fileMode: number = STATE_FILE): Promise<void> {
-  const entries = await unlessMissing(opendir(path, { bufferSize: ENTRIES }));
-  if (entries === undefined) return;
-  for await (const entry of entries) {
-    const child = join(path, entry.name);
-    if (entry.isDirectory()) await tightenStateDirectory(child, fileMode);
-    else await limitMode(child, fileMode).catch(unlessForeign);
-  }
-  await unlessMissing(setMode(path, STATE_DIRECTORY)).catch(unlessForeign);
-}
-
 function isWider(present: number, mode: number): boolean {
   return (present & 0o7777 & ~mode) !== 0;
-}
-
-/** Ignores entries of other users, which the parent directory protects. */
-function unlessForeign(error: unknown): undefined {
-  if (errnoOf(error) !== 'EPERM') throw error;
 }

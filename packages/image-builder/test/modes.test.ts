@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
+import { chmod, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
@@ -75,30 +75,21 @@ test('a separate directory for build logs is readable by the group', async (t) =
   assert.deepEqual(await modesBelow(outside), ['750 made', '640 made/debian-1.log']);
 });
 
-test('permissions that the Python builder or an earlier release left too wide are tightened at the start', async (t) => {
+test('permissions that the Python builder left too wide are tightened at the start', async (t) => {
   withUmask(t, 0o022);
   const fixture = await RepositoryFixture.open(t);
   const { directory, logger } = fixture;
   await new ScriptedBuilder(makeImage).build({ imageId: 'debian-1', repository: fixture.repository });
   await fixture.close();
-  const state = join(directory, '.nodepool-builder');
-  await mkdir(join(state, 'state/debian/downloads'), { recursive: true });
-  await writeFile(join(state, 'state/debian/downloads/stored'), '');
   await writeFile(join(directory, '0000000007.vhd'), 'an image of the Python builder');
   await writeFile(join(directory, '0000000008.raw'), 'an image that only its owner reads');
   await writeFile(join(directory, 'notes.txt'), 'a file of a person');
-  for (const name of await readdir(directory, { recursive: true })) {
-    const path = join(directory, name);
-    await chmod(path, (await stat(path)).isDirectory() ? 0o777 : 0o666);
-  }
+  for (const name of await readdir(directory))
+    await chmod(join(directory, name), name.startsWith('.') ? 0o777 : 0o666);
   await chmod(join(directory, '0000000008.raw'), 0o600);
   await fixture.open();
   assert.deepEqual(await modesBelow(directory), [
     ...STATE,
-    '700 .nodepool-builder/state',
-    '700 .nodepool-builder/state/debian',
-    '700 .nodepool-builder/state/debian/downloads',
-    '600 .nodepool-builder/state/debian/downloads/stored',
     '700 .nodepool-builder/trash',
     '644 0000000007.vhd',
     '600 0000000008.raw',

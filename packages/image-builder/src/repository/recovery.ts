@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { utf8Names } from '../directory-entries.ts';
-import { BUILD_LOG, IMAGE_FILE, limitMode, STATE_FILE, tightenStateDirectory } from '../modes.ts';
+import { IMAGE_FILE, limitMode, STATE_FILE } from '../modes.ts';
 import { inSlices } from '../slices.ts';
 import type { Logger } from '../types.ts';
 import { removeUnusedCaches } from './build-cache.ts';
@@ -41,16 +41,9 @@ async function recoverStaging(layout: Layout, staging: Staging, logger: Logger |
   if (imageId === undefined) logger?.info(`"${staging.directory}": cleaned up after an interrupted build`);
 }
 
-/** Removes excessive permissions, which an earlier release or the Python builder with its umask of 0 granted. */
+/** Removes excessive permissions of images, which the Python builder with its umask of 0 granted. */
 async function tightenModes(layout: Layout, logger: Logger | undefined): Promise<void> {
-  for (const entry of await readdir(layout.workspace, { withFileTypes: true })) {
-    const path = join(layout.workspace, entry.name);
-    // Staging and trash are about to be deleted, and may contain the file system of an image. The cache belongs to
-    // builds.
-    if ([layout.staging, layout.trash, layout.cache].includes(path)) continue;
-    if (entry.isDirectory()) await tightenStateDirectory(path, path === layout.logs ? BUILD_LOG : STATE_FILE);
-    else await limitMode(path, STATE_FILE).catch(() => false);
-  }
+  await limitMode(layout.lock, STATE_FILE); // flock created it with the umask of this process
   await inSlices(await readdir(layout.root), async (name) => {
     if (parseImageFileName(name) === undefined) return;
     try {
