@@ -6,11 +6,12 @@ import { ImageError } from './errors.ts';
 import { checkSelfContained } from './formats/check-format.ts';
 import { conversionSource, convertImage, isConvertible } from './formats/convert.ts';
 import { checkFormats, FORMAT_NAMES, type ImageFormat } from './formats.ts';
+import { KeyedQueue } from './keyed-queue.ts';
 import { type Manifest, readManifest } from './manifest.ts';
 import { portion, steadyProgress } from './progress.ts';
 import { BuildCaches } from './repository/build-cache.ts';
 import { attestConversion, forgetConversion } from './repository/conversion-document.ts';
-import { Additions, emptyTrash, PendingDeletes } from './repository/deletion.ts';
+import { emptyTrash, PendingDeletes } from './repository/deletion.ts';
 import { DirectoryLock } from './repository/directory-lock.ts';
 import { ImageCatalog, type ImageCatalogListener } from './repository/image-catalog.ts';
 import { withoutStaleChecksums } from './repository/image-reader.ts';
@@ -41,8 +42,8 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   readonly #space = new DiskSpaceGuard();
   readonly #caches: BuildCaches;
   readonly #deletes = new SingleFlight<void>();
-  /** Calls of {@link withImage}. */
-  readonly #additions = new Additions();
+  /** Calls of {@link withImage}, by image id. */
+  readonly #additions = new KeyedQueue();
   readonly #report = (error: unknown): void => void this.#logger?.error(String(error));
   #lock: DirectoryLock | undefined;
 
@@ -197,15 +198,15 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   }
 
   /**
-   * Runs `work`, which adds something to an image, such as a document in `<image-id>.d`. The deletion of an image waits
-   * for it, so that it removes everything.
+   * Runs `work`, which adds something to an image, such as a document in `<image-id>.d`. Work on one image runs one
+   * after the other, and its deletion waits for it, so that it removes everything.
    *
    * @throws ImageError `image-not-found`; errors of `work`
    */
   async withImage<T>(imageId: string, work: (image: Image) => Promise<T>): Promise<T> {
     const image = this.get(imageId);
     if (image === undefined || this.#deletes.has(imageId)) throw notFound(imageId);
-    return await this.#additions.run(imageId, () => work(image));
+    return await this.#additions.run(imageId, {}, () => work(image));
   }
 
   /** Forgets a deletion. Call it when the job server has acknowledged the end of the delete job. */
@@ -326,7 +327,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
 
   async #delete(imageId: string): Promise<void> {
     await this.#conversions.abort(notFound(imageId), (key) => key.startsWith(`${imageId} `));
-    await this.#additions.settled(imageId);
+    await this.#additions.run(imageId, {}, async () => {}); // waits for earlier additions
     // Precedes the removal, so that listeners see the pending delete.
     this.#pendingDeletes.add(imageId);
     try {
