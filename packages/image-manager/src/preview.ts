@@ -1,7 +1,12 @@
 import type { ImageProvider } from '@nodepool-builder/image-builder';
 import { BuilderFleet } from './gearman/builder-fleet.ts';
 import type { ImageManagerOptions } from './image-manager.ts';
-import { findUnrecordedImages, listProvider, type UnrecordedImage } from './orphans/find-orphans.ts';
+import {
+  listProvider,
+  type UnrecordedImage,
+  unrecordedAtBuilders,
+  unrecordedInProvider,
+} from './orphans/find-orphans.ts';
 import { buildsToAdopt, correctFutureDates } from './planning/corrections.ts';
 import type { Observation, Plan } from './planning/pass.ts';
 import { plan } from './planning/plan.ts';
@@ -14,7 +19,7 @@ export interface PreviewOptions extends Pick<ImageManagerOptions, 'configuration
 
 /** Plans a manager's next steps. Running builds and uploads are left out. */
 export async function previewPlan({ configuration, store, servers, logger }: PreviewOptions): Promise<Plan> {
-  const fleet = new BuilderFleet({ servers, logger });
+  const fleet = new BuilderFleet(servers, logger);
   try {
     const [state, requests, { offered, isComplete }] = await Promise.all([
       store.read(),
@@ -58,7 +63,7 @@ export async function listUnrecordedImages(
   provider: (name: string) => ImageProvider | undefined,
   signal: AbortSignal,
 ): Promise<readonly UnrecordedImage[]> {
-  const fleet = new BuilderFleet({ servers, logger });
+  const fleet = new BuilderFleet(servers, logger);
   try {
     const [listings, { offered }] = await Promise.all([
       Promise.all(
@@ -68,12 +73,11 @@ export async function listUnrecordedImages(
     ]);
     // The state is read last, so that it includes images made during the listing.
     const state = await store.read();
-    return findUnrecordedImages({
-      owner: store.owner,
-      state,
-      listings: listings.filter((listing) => listing !== undefined),
-      offered: offered.deletes,
-    });
+    const records = { ...state, owner: store.owner };
+    return [
+      ...listings.flatMap((listing) => (listing === undefined ? [] : unrecordedInProvider(listing, records))),
+      ...unrecordedAtBuilders(offered.deletes, records),
+    ];
   } finally {
     await fleet.close();
   }

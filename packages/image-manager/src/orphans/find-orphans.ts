@@ -1,7 +1,8 @@
 import type { ImageProvider, Logger, ProviderImage } from '@nodepool-builder/image-builder';
 import { errorMessage } from '@nodepool-builder/image-builder/internal';
 import { isOwn } from '../ownership.ts';
-import type { ManagerState, Upload } from '../records.ts';
+import type { Upload } from '../records.ts';
+import type { StoredState } from '../store/leadership.ts';
 
 /** The images in one provider. */
 export interface ProviderListing {
@@ -20,40 +21,38 @@ export type UnrecordedImage =
     }
   | { readonly location: 'builder'; readonly imageId: string; readonly isOurs: boolean };
 
-export interface FindOptions {
-  readonly owner: string;
-  readonly state: ManagerState;
-  readonly listings: readonly ProviderListing[];
-  /** Ids of the images that builders offer to delete. */
-  readonly offered: Iterable<string>;
+/** Records of a manager, with the mark of its images. */
+export type OwnRecords = Pick<StoredState, 'owner' | 'builds' | 'uploads'>;
+
+/** Finds images in a provider without a record: orphans, and images of others. */
+export function unrecordedInProvider(
+  { provider, images }: ProviderListing,
+  { owner, uploads }: OwnRecords,
+): readonly UnrecordedImage[] {
+  return images
+    .filter(({ uploadId }) => uploadId === undefined || !mayHaveImage(uploads.get(uploadId)))
+    .map((image) => {
+      const isOurs = image.uploadId !== undefined && isOwn(image.uploadId, owner);
+      return { location: 'provider', provider, image, isOurs };
+    });
 }
 
-/** Finds images without a record, in providers and at builders: orphans, and images of others. */
-export function findUnrecordedImages({
-  owner,
-  state,
-  listings,
-  offered,
-}: FindOptions): readonly UnrecordedImage[] {
-  const inProviders = listings.flatMap(({ provider, images }) =>
-    images
-      .filter(({ uploadId }) => uploadId === undefined || !mayHaveImage(state.uploads.get(uploadId)))
-      .map((image): UnrecordedImage => {
-        const isOurs = image.uploadId !== undefined && isOwn(image.uploadId, owner);
-        return { location: 'provider', provider, image, isOurs };
-      }),
-  );
-  const atBuilders = [...offered]
-    .filter((imageId) => {
-      const build = state.builds.get(imageId);
-      return build === undefined || build.state === 'failed' || build.state === 'deleted';
-    })
-    .map((imageId): UnrecordedImage => {
+/**
+ * Finds images at builders without a record: orphans, and images of others.
+ *
+ * @param offered ids of the images that builders offer to delete
+ */
+export function unrecordedAtBuilders(
+  offered: Iterable<string>,
+  { owner, builds }: OwnRecords,
+): readonly UnrecordedImage[] {
+  return [...offered]
+    .filter((imageId) => ['failed', 'deleted', undefined].includes(builds.get(imageId)?.state))
+    .map((imageId) => {
       // Adopted images carry no mark, but their record shows that they are ours.
-      const isOurs = isOwn(imageId, owner) || state.builds.has(imageId);
+      const isOurs = isOwn(imageId, owner) || builds.has(imageId);
       return { location: 'builder', imageId, isOurs };
     });
-  return [...inProviders, ...atBuilders];
 }
 
 /** Comparison of the uploads to a provider with the images that it lists. */
@@ -96,15 +95,10 @@ function mayHaveImage(upload: Upload | undefined): boolean {
   return upload !== undefined && upload.state !== 'failed' && upload.state !== 'deleted';
 }
 
-export interface ListOptions {
-  readonly provider: (name: string) => ImageProvider | undefined;
-  readonly logger: Logger;
-}
-
 /** Lists the images of a provider. Returns undefined if it is unknown, or if it fails, which is logged as a warning. */
 export async function listProvider(
   name: string,
-  { provider, logger }: ListOptions,
+  { provider, logger }: { provider: (name: string) => ImageProvider | undefined; logger: Logger },
   signal: AbortSignal,
 ): Promise<ProviderListing | undefined> {
   try {

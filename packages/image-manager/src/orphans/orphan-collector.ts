@@ -4,10 +4,11 @@ import { deleteFiles } from '../tasks/delete.ts';
 import type { TaskContext } from '../tasks/tasks.ts';
 import {
   compareUploads,
-  findUnrecordedImages,
   listProvider,
   type UnrecordedImage,
   type UploadPresence,
+  unrecordedAtBuilders,
+  unrecordedInProvider,
 } from './find-orphans.ts';
 
 /**
@@ -51,20 +52,21 @@ export class OrphanCollector {
 
   async #scan(signal: AbortSignal): Promise<void> {
     const { state, owner, now, fleet, configuration, onEvent } = this.#context;
-    const unrecorded: (readonly UnrecordedImage[])[] = [];
+    const { builds, uploads } = state;
+    const unrecorded: UnrecordedImage[] = [];
     const presences: UploadPresence[] = [];
     // Providers are listed one after the other, so that only one listing, which may be long, is in memory.
     for (const { name } of configuration().providers) {
       const begun = now();
       const listing = await listProvider(name, this.#context, signal);
       if (listing === undefined) continue;
-      unrecorded.push(findUnrecordedImages({ owner, state, listings: [listing], offered: [] }));
-      presences.push(compareUploads(state.uploads.values(), listing, begun));
+      unrecorded.push(...unrecordedInProvider(listing, { owner, builds, uploads }));
+      presences.push(compareUploads(uploads.values(), listing, begun));
     }
     const { offered } = await fleet.status();
-    unrecorded.push(findUnrecordedImages({ owner, state, listings: [], offered: offered.deletes }));
+    unrecorded.push(...unrecordedAtBuilders(offered.deletes, { owner, builds, uploads }));
     const corrections = new Map<string, () => Promise<void>>();
-    const orphans = unrecorded.flat().filter(({ isOurs }) => isOurs);
+    const orphans = unrecorded.filter(({ isOurs }) => isOurs);
     onEvent?.({ kind: 'scanned', orphans });
     for (const image of orphans) {
       corrections.set(describe(image), () => this.#delete(image, signal));

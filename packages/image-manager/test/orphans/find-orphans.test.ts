@@ -3,7 +3,11 @@ import { test } from 'node:test';
 import type { ProviderImage } from '@nodepool-builder/image-builder';
 import { importedImageId } from '@nodepool-builder/image-builder/internal';
 import type { Build, Upload } from '@nodepool-builder/image-manager';
-import { compareUploads, findUnrecordedImages } from '../../src/orphans/find-orphans.ts';
+import {
+  compareUploads,
+  unrecordedAtBuilders,
+  unrecordedInProvider,
+} from '../../src/orphans/find-orphans.ts';
 import { build, upload } from '../store/records.ts';
 
 const OWNER = 'ownerabc';
@@ -25,13 +29,11 @@ for (const [state, isRecorded] of Object.entries(STATES)) {
     const builds = new Map([[BUILD.id, { ...BUILD, state: state as Build['state'] }]]);
     const record = upload(OWNER, 2, BUILD, { state: state as Upload['state'] });
     const uploads = new Map([[record.id, record]]);
-    const listings = [{ provider: 'cloud', images: [image('x', record.id)] }];
-    const found = findUnrecordedImages({
-      owner: OWNER,
-      state: { builds, uploads, pauses: new Map() },
-      listings,
-      offered: [BUILD.id],
-    });
+    const records = { owner: OWNER, builds, uploads };
+    const found = [
+      ...unrecordedInProvider({ provider: 'cloud', images: [image('x', record.id)] }, records),
+      ...unrecordedAtBuilders([BUILD.id], records),
+    ];
     assert.deepEqual(
       found.map(({ location, isOurs }) => [location, isOurs]),
       isRecorded
@@ -49,11 +51,10 @@ test('an adopted image that comes back after its deletion is ours, and an unknow
     importedImageId({ image: 'debian', uuid: digit.repeat(32), endTime: 0 }),
   );
   const record: Build = { ...BUILD, id: known ?? '', state: 'deleted' };
-  const found = findUnrecordedImages({
+  const found = unrecordedAtBuilders([record.id, unknown ?? ''], {
     owner: OWNER,
-    state: { builds: new Map([[record.id, record]]), uploads: new Map(), pauses: new Map() },
-    listings: [],
-    offered: [record.id, unknown ?? ''],
+    builds: new Map([[record.id, record]]),
+    uploads: new Map(),
   });
   assert.deepEqual(
     found.map(({ isOurs }) => isOurs),
