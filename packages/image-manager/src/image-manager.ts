@@ -63,7 +63,7 @@ export class ImageManager {
   /** Runs until the signal aborts. Jobs that are running then continue at the builders. */
   async run(signal: AbortSignal): Promise<void> {
     const { servers, logger } = this.#options;
-    const fleet = new BuilderFleet({ servers, logger });
+    const fleet = new BuilderFleet(servers, logger);
     // Closing at once ends the wait for a silent job server.
     const close = (): void => void fleet.close();
     signal.addEventListener('abort', close);

@@ -1,17 +1,12 @@
 import type { UnrecordedImage } from './orphans/find-orphans.ts';
 import { failuresInARow } from './planning/back-off.ts';
+import type { RecordStep } from './planning/pass.ts';
 import { newestFirst } from './planning/survey.ts';
 import type { Build, ManagerState, Upload } from './records.ts';
 import type { StateChange } from './store/leadership.ts';
 
 /** A step that runs again after an error that no record contains. */
-export type RetriedStep =
-  | 'resume-build'
-  | 'resume-upload'
-  | 'delete-build'
-  | 'delete-upload'
-  | 'discard'
-  | 'compare';
+export type RetriedStep = RecordStep['kind'] | 'compare';
 
 /** An event of the leading manager. Records are in the store before their event. */
 export type ManagerEvent =

@@ -14,11 +14,6 @@ import { type Canceller, type RunLimits, runJob } from './run-job.ts';
 /** Timeout of a job server's reply, in milliseconds. */
 const TIMEOUT = 10_000;
 
-export interface BuilderFleetOptions {
-  readonly servers: readonly ServerAddress[];
-  readonly logger: Logger;
-}
-
 /** Functions that the builders offer, according to the job servers. */
 export interface FleetStatus {
   readonly offered: OfferedFunctions;
@@ -60,7 +55,7 @@ export class BuilderFleet implements AsyncDisposable {
   #turn = 0;
   #isClosed = false;
 
-  constructor({ servers, logger }: BuilderFleetOptions) {
+  constructor(servers: readonly ServerAddress[], logger: Logger) {
     this.#logger = logger;
     this.#servers = servers.map((address) => ({
       address,

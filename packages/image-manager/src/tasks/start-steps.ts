@@ -79,10 +79,11 @@ async function startNew(
   await state.change({ builds, uploads, handledRequests });
   for (const { id, reason } of builds) {
     logger.info(`build ${id}: ${reason}`);
-    tasks.start(id, ACTIONS['resume-build'], (signal) => followBuild(context, id, signal));
+    startStep(context, tasks, { kind: 'resume-build', imageId: id, reason });
   }
   for (const upload of uploads) {
-    logger.info(`${describeUpload(upload)}: ${upload.reason}`);
-    tasks.start(upload.id, ACTIONS['resume-upload'], (signal) => followUpload(context, upload.id, signal));
+    const { id: uploadId, reason } = upload;
+    logger.info(`${describeUpload(upload)}: ${reason}`);
+    startStep(context, tasks, { kind: 'resume-upload', uploadId, reason });
   }
 }

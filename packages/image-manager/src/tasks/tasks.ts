@@ -8,6 +8,7 @@ import type { LeaderState } from '../leader-state.ts';
 import type { ManagerEvent } from '../manager-event.ts';
 import { pauseAfter } from '../planning/back-off.ts';
 import { isLogged } from '../protocol/job-failure.ts';
+import type { Build } from '../records.ts';
 import type { ManagerLeadership } from '../store/leadership.ts';
 
 /** Environment of a leading manager. */
@@ -35,12 +36,7 @@ export interface TaskContext extends ManagerSite {
 }
 
 /** Fields of the record of a failed job. */
-interface FailedFields {
-  readonly state: 'failed';
-  readonly endedAt: number;
-  readonly error: string;
-  readonly cancelledBy?: string;
-}
+type FailedFields = Pick<Build, 'endedAt' | 'error' | 'cancelledBy'> & { readonly state: 'failed' };
 
 /**
  * Records the failure of a job, then logs it unless a builder in this process has logged it.

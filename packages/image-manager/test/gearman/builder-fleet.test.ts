@@ -26,7 +26,7 @@ async function startServer(
 
 function fleetOf(t: TestContext, ...servers: readonly ServerAddress[]): [BuilderFleet, RecordingLogger] {
   const logger = new RecordingLogger();
-  const fleet = new BuilderFleet({ servers, logger });
+  const fleet = new BuilderFleet(servers, logger);
   t.after(() => fleet.close());
   return [fleet, logger];
 }
