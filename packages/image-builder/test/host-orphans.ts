@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { loopDevices, loopsBelow } from '../src/cleanup/loop-devices.ts';
-import { mountsBelow, parseMountPoints } from '../src/cleanup/mounts.ts';
+import { mountsBelow, parseMounts } from '../src/cleanup/mounts.ts';
 import { findProcesses } from '../src/cleanup/processes.ts';
 
 /** Finds mounts, loop devices and processes of builds below `directory` on this host. */
@@ -26,7 +26,8 @@ export async function mountsOfBuilds(images: string, directory: string = images)
   const tables = await Promise.all(
     processes.map((pid) => readFile(`/proc/${pid}/mountinfo`, 'latin1').catch(() => '')),
   );
-  return tables.flatMap(parseMountPoints).filter((path) => path.startsWith(directory));
+  const mountPoints = tables.flatMap(parseMounts).map(({ mountPoint }) => mountPoint);
+  return mountPoints.filter((path) => path.startsWith(directory));
 }
 
 /** Checks that a build left nothing, and that the host's /dev, which was mounted in it, is intact. */

@@ -1,7 +1,7 @@
-import { readFile, realpath, stat } from 'node:fs/promises';
+import { realpath, stat } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { unlessMissing } from '../system-error.ts';
-import { decodeMountPath, isPathInside } from './mounts.ts';
+import { allMounts, isPathInside, type Mount } from './mounts.ts';
 
 /** A plan for hiding files in a mount namespace. */
 export interface HiddenFiles {
@@ -16,16 +16,6 @@ export interface HiddenFiles {
   readonly files: readonly string[];
 }
 
-/** A line of `/proc/self/mountinfo` (proc(5)). */
-export interface Mount {
-  /** `254:0`; mounts with the same device show the same files. */
-  readonly device: string;
-  /** Directory of the file system that is mounted. */
-  readonly root: string;
-  readonly mountPoint: string;
-  readonly type: string;
-}
-
 /** File systems that can be reached only through a mount, not through a device. */
 const IN_MEMORY: ReadonlySet<string> = new Set(['tmpfs', 'ramfs']);
 
@@ -33,7 +23,7 @@ const IN_MEMORY: ReadonlySet<string> = new Set(['tmpfs', 'ramfs']);
 export async function hiddenFiles(paths: readonly string[]): Promise<HiddenFiles> {
   const resolved = await Promise.all(paths.map((path) => unlessMissing(realpath(path))));
   const files = resolved.filter((path) => path !== undefined);
-  const plan = planHiding(files, parseMounts(await readFile('/proc/self/mountinfo', 'latin1')));
+  const plan = planHiding(files, await allMounts());
   const keys = new Set(await Promise.all(files.map(identityOf)));
   const covered: string[] = [];
   // Another mount may be on top of one of the mounts.
@@ -66,16 +56,6 @@ export function planHiding(files: readonly string[], mounts: readonly Mount[]): 
   }
   // A mount point may be listed twice; the last mount is on top.
   return { detached: detached.toReversed(), covered: [...new Set(covered)], files };
-}
-
-export function parseMounts(text: string): Mount[] {
-  return text.split('\n').flatMap((line) => {
-    const [before = '', after = ''] = line.split(' - ');
-    const [, , device, root, mountPoint] = before.split(' ');
-    const [type] = after.split(' ');
-    if (device === undefined || root === undefined || mountPoint === undefined || !type) return [];
-    return [{ device, root: decodeMountPath(root), mountPoint: decodeMountPath(mountPoint), type }];
-  });
 }
 
 function isBelow(path: string, directory: string): boolean {

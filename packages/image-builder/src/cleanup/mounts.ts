@@ -6,31 +6,41 @@ export function isPathInside(path: string, roots: readonly string[]): boolean {
   return roots.some((root) => path === root || path.startsWith(`${root}/`));
 }
 
-/** Parses the mount points in `/proc/self/mountinfo` (proc(5)), in the order of mounting. */
-export function parseMountPoints(text: string): string[] {
-  return text
-    .split('\n')
-    .map((line) => line.split(' ')[4])
-    .filter((field) => field !== undefined)
-    .map(decodeOctal);
+/** A line of `/proc/self/mountinfo` (proc(5)). */
+export interface Mount {
+  /** `254:0`; mounts with the same device show the same files. */
+  readonly device: string;
+  /** Directory of the file system that is mounted. */
+  readonly root: string;
+  readonly mountPoint: string;
+  readonly type: string;
 }
 
-function decodeOctal(field: string): string {
-  return field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(parseInt(octal, 8)));
+/** Lists the mounts that this process sees, in the order of mounting. */
+export async function allMounts(): Promise<Mount[]> {
+  return parseMounts(await readFile('/proc/self/mountinfo', 'latin1'));
 }
 
-/** Decodes a path in `/proc/self/mountinfo`, which was read as latin1. */
-export function decodeMountPath(field: string): string {
-  return Buffer.from(decodeOctal(field), 'latin1').toString();
+/** Parses `/proc/self/mountinfo`, which was read as latin1. */
+export function parseMounts(text: string): Mount[] {
+  return text.split('\n').flatMap((line) => {
+    const [before = '', after = ''] = line.split(' - ');
+    const [, , device, root, mountPoint] = before.split(' ');
+    const [type] = after.split(' ');
+    if (device === undefined || root === undefined || mountPoint === undefined || !type) return [];
+    return [{ device, root: decodePath(root), mountPoint: decodePath(mountPoint), type }];
+  });
+}
+
+function decodePath(field: string): string {
+  const bytes = field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(parseInt(octal, 8)));
+  return Buffer.from(bytes, 'latin1').toString();
 }
 
 /** Mount points at or below `roots` in the order in which they can be unmounted: the last one mounted first. */
 export async function mountsBelow(roots: readonly string[]): Promise<string[]> {
-  const mountPoints = parseMountPoints(await readFile('/proc/self/mountinfo', 'latin1'));
-  return mountPoints
-    .map((path) => Buffer.from(path, 'latin1').toString())
-    .filter((path) => isPathInside(path, roots))
-    .toReversed();
+  const mountPoints = (await allMounts()).map(({ mountPoint }) => mountPoint);
+  return mountPoints.filter((path) => isPathInside(path, roots)).toReversed();
 }
 
 /**

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseMounts, planHiding } from '../../src/cleanup/hidden-files.ts';
+import { planHiding } from '../../src/cleanup/hidden-files.ts';
+import { parseMounts } from '../../src/cleanup/mounts.ts';
 
 const MOUNTS = parseMounts(
   [

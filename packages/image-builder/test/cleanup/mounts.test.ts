@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { withCode } from '../../../../test/fixtures/with-code.ts';
-import { mountsBelow, parseMountPoints, unmount } from '../../src/cleanup/mounts.ts';
+import { mountsBelow, parseMounts, unmount } from '../../src/cleanup/mounts.ts';
 
 const MOUNTINFO = `22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
 30 22 0:26 / /images/a\\040b/tmp rw - tmpfs tmpfs rw
@@ -19,7 +19,8 @@ async function mountTmpfs(path: string): Promise<void> {
 }
 
 test('mount points are read with their spaces, line ends and backslashes', () => {
-  assert.deepEqual(parseMountPoints(MOUNTINFO), ['/', '/images/a b/tmp', '/images/a b/tmp/new\nline\\']);
+  const mountPoints = parseMounts(MOUNTINFO).map(({ mountPoint }) => mountPoint);
+  assert.deepEqual(mountPoints, ['/', '/images/a b/tmp', '/images/a b/tmp/new\nline\\']);
 });
 
 test('mounts at and below a directory are found, the last one first, and no others', async (t) => {
