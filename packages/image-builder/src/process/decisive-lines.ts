@@ -1,10 +1,3 @@
-/** Pattern of an error line from a program that a build runs. */
-interface ErrorPattern {
-  readonly line: RegExp;
-  /** True if the line only repeats that something failed, or is common in a cleanup. */
-  readonly isWeak?: true;
-}
-
 /** Error messages of system calls at the end of a line. */
 const SYSTEM_ERRORS = [
   'Connection (?:refused|reset by peer|timed out)',
@@ -22,63 +15,54 @@ const SYSTEM_ERRORS = [
   'Temporary failure in name resolution',
 ].join('|');
 
-/** Patterns by program. Most are anchored, so that a command that a shell traces (`set -x`) does not match. */
-const PATTERNS: Readonly<Record<string, readonly ErrorPattern[]>> = {
-  apt: [
-    { line: /^E: (?!Can not write log|Sub-process )/ },
-    { line: /^Err:\d+ / },
-    { line: /^W: Failed to fetch / },
-    { line: /^The following packages have unmet dependencies:/ },
-    { line: /^E: Sub-process /, isWeak: true },
-  ],
-  debootstrap: [{ line: /^W: Failure (?:trying to run|while)/ }],
-  dpkg: [{ line: /^dpkg(?:-\w+)?: (?:error|dependency problems prevent)/ }],
+/**
+ * Matches error lines of the programs that a build runs. Most patterns are anchored, so that a command that a shell
+ * traces (`set -x`) does not match.
+ */
+const STRONG = union([
+  // apt
+  /^E: (?!Can not write log|Sub-process )/,
+  /^Err:\d+ /,
+  /^W: Failed to fetch /,
+  /^The following packages have unmet dependencies:/,
+  /^W: Failure (?:trying to run|while)/, // debootstrap
+  /^dpkg(?:-\w+)?: (?:error|dependency problems prevent)/,
   // dnf, dnf4's repository errors, and yum. Also rpm and pacman, which write "error: "
-  dnf: [
-    { line: /^(?:Error|error):(?! [a-z]+(?:-[a-z]+)+$)/ },
-    { line: /^Errors during downloading metadata / },
-    { line: /^(?:No match for argument: |No package .+ available)/ },
-    { line: /^(?:Failed to resolve the transaction:|Problem repository: )/ },
-  ],
-  zypper: [{ line: /^(?:No provider of '.+' found|Problem: )/ }],
+  /^(?:Error|error):(?! [a-z]+(?:-[a-z]+)+$)/,
+  /^Errors during downloading metadata /,
+  /^(?:No match for argument: |No package .+ available)/,
+  /^(?:Failed to resolve the transaction:|Problem repository: )/,
+  /^(?:No provider of '.+' found|Problem: )/, // zypper
   // pip, apk, disk-image-create, and logs of diskimage-builder's Python programs
-  pip: [
-    { line: /^(?:ERROR|CRITICAL):? / },
-    { line: /^ {6}error: / },
-    { line: /^ *error: [a-z-]+$/, isWeak: true },
-  ],
-  venv: [{ line: /^The virtual environment was not created / }],
-  compilers: [
-    { line: /^\s*\S+:\d+:(?:\d+:)? (?:fatal )?error: / },
-    { line: /^\s*make(?:\[\d+\])?: \*\*\* /, isWeak: true },
-  ],
-  shells: [
-    { line: /: (?:command not found|unbound variable|bad interpreter: .*|cannot execute.*)$/ },
-    { line: /: (?:line )?\d+: .*(?:not found|syntax error.*|parameter not set)$/i },
-    { line: /: line \d+: +\d+ (?:Killed|Segmentation fault|Aborted|Bus error|Terminated)\b/ },
-  ],
-  mount: [
-    { line: /^mount: (?!\(hint\))/ },
-    {
-      line: /^(?:losetup|kpartx|sfdisk|parted|mkfs[.\w]*|mke2fs|qemu-img|chroot|unshare|debootstrap): (?!warning)/i,
-    },
-    { line: /^(?:umount|rmdir|rm|kill|losetup|fuser)(?:: |\()/, isWeak: true },
-  ],
-  downloads: [
-    { line: /^curl: \(\d+\) / },
-    { line: /^wget: |^\S+ \S+ ERROR \d+: / },
-    { line: /^fatal: / }, // git and Ansible
-    { line: /^(?:ssh: |Host key verification failed)/ },
-    { line: /^sudo: (?!unable to resolve host)/ },
-    { line: /^tar: .*(?:Cannot |not recoverable|Wrote only)/ },
-    { line: /^(?:tar: Child returned|gzip: stdin|xz: \(stdin\))/, isWeak: true },
-  ],
-  system: [{ line: RegExp(`^[\\w./+-]+: .*(?:${SYSTEM_ERRORS})\\.?$`) }],
-};
+  /^(?:ERROR|CRITICAL):? /,
+  /^ {6}error: /,
+  /^The virtual environment was not created /,
+  /^\s*\S+:\d+:(?:\d+:)? (?:fatal )?error: /, // compilers
+  // shells
+  /: (?:command not found|unbound variable|bad interpreter: .*|cannot execute.*)$/,
+  /: (?:line )?\d+: .*(?:not found|syntax error.*|parameter not set)$/,
+  /: line \d+: +\d+ (?:Killed|Segmentation fault|Aborted|Bus error|Terminated)\b/,
+  // mounts and disks
+  /^mount: (?!\(hint\))/,
+  /^(?:losetup|kpartx|sfdisk|parted|mkfs[.\w]*|mke2fs|qemu-img|chroot|unshare|debootstrap): (?!warning)/,
+  // downloads
+  /^curl: \(\d+\) /,
+  /^wget: |^\S+ \S+ ERROR \d+: /,
+  /^fatal: /, // git and Ansible
+  /^(?:ssh: |Host key verification failed)/,
+  /^sudo: (?!unable to resolve host)/,
+  /^tar: .*(?:Cannot |not recoverable|Wrote only)/,
+  RegExp(`^[\\w./+-]+: .*(?:${SYSTEM_ERRORS})\\.?$`),
+]);
 
-const ROWS = Object.values(PATTERNS).flat();
-const WEAK = union(ROWS.filter(({ isWeak }) => isWeak));
-const STRONG = union(ROWS.filter(({ isWeak }) => !isWeak));
+/** Matches error lines that only repeat that something failed, or are common in a cleanup. */
+const WEAK = union([
+  /^E: Sub-process /,
+  /^ *error: [a-z-]+$/,
+  /^\s*make(?:\[\d+\])?: \*\*\* /,
+  /^(?:umount|rmdir|rm|kill|losetup|fuser)(?:: |\()/,
+  /^(?:tar: Child returned|gzip: stdin|xz: \(stdin\))/,
+]);
 
 /** Time that disk-image-create writes before each line. Its package-installs adds `> ` to the output of apt and dnf. */
 const PREFIX = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \| ?(?:> )?/;
@@ -225,8 +209,8 @@ export class DecisiveLines {
   }
 }
 
-function union(patterns: readonly ErrorPattern[]): RegExp {
-  return RegExp(patterns.map(({ line }) => `(?:${line.source})`).join('|'));
+function union(patterns: readonly RegExp[]): RegExp {
+  return RegExp(patterns.map(({ source }) => `(?:${source})`).join('|'));
 }
 
 function keep(lines: string[], text: string): void {
