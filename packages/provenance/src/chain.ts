@@ -16,31 +16,21 @@ import { type AttestedUpload, uploadFactsOf } from './upload-statement.ts';
 /** Tolerated seconds by which a builder's clock may be ahead of this host's. */
 export const CLOCK_TOLERANCE = 300;
 
-/** Settings of {@link verifyChain}. */
-export interface ChainOptions {
-  /** Time of the verification. Default: the system time. */
-  readonly now?: Date;
+/** A verified statement. */
+interface Attested<Facts> {
+  readonly facts: Facts;
+  readonly verified: VerifiedStatement;
+  readonly place: string;
 }
 
 /** A verified statement of a build or a conversion. */
-interface AttestedBuild {
-  readonly facts: BuildFacts;
-  readonly verified: VerifiedStatement;
-  readonly place: string;
-}
-
-/** A verified statement of an upload. */
-interface FoundUpload {
-  readonly facts: AttestedUpload;
-  readonly verified: VerifiedStatement;
-  readonly place: string;
-}
+type AttestedBuild = Attested<BuildFacts>;
 
 /** The outcome of reading all attestations. */
 interface Evidence {
   /** Builds and conversions, the newest last. */
   readonly builds: readonly AttestedBuild[];
-  readonly uploads: readonly FoundUpload[];
+  readonly uploads: readonly Attested<AttestedUpload>[];
   /** Attestations that were changed or damaged. */
   readonly damaged: readonly ChainLink[];
   /** Messages about attestations whose key is not trusted. */
@@ -52,12 +42,14 @@ interface Evidence {
  *
  * An attestation that was changed is always reported. An attestation by an untrusted key counts only where the chain
  * lacks a link, because an image may have attestations of several sites.
+ *
+ * @param now time of the verification
  */
 export function verifyChain(
   subject: VerifiedSubject,
   attestations: readonly FoundAttestation[],
   keys: readonly TrustedKey[],
-  { now = new Date() }: ChainOptions = {},
+  now: Date = new Date(),
 ): ChainReport {
   const chain = new Chain(readEvidence(attestations, keys), now);
   chain.walk(subject);
@@ -66,7 +58,7 @@ export function verifyChain(
 
 function readEvidence(attestations: readonly FoundAttestation[], keys: readonly TrustedKey[]): Evidence {
   const builds: AttestedBuild[] = [];
-  const uploads: FoundUpload[] = [];
+  const uploads: Attested<AttestedUpload>[] = [];
   const damaged: ChainLink[] = [];
   const untrusted: string[] = [];
   for (const found of attestations) {
@@ -303,7 +295,7 @@ class Chain {
     subject: string,
     state: LinkState,
     reason: string,
-    source?: AttestedBuild | FoundUpload,
+    source?: Attested<unknown>,
   ): void {
     this.#links.push(linkOf(kind, subject, state, reason, source));
   }
@@ -314,7 +306,7 @@ function linkOf(
   subject: string,
   state: LinkState,
   reason: string,
-  source?: AttestedBuild | FoundUpload,
+  source?: Attested<unknown>,
 ): ChainLink {
   if (source === undefined) return { kind, subject, state, reason };
   const { place, verified } = source;

@@ -4,23 +4,18 @@ import { type BuildFacts, buildFactsOf } from './build-statement.ts';
 import { CLOCK_TOLERANCE } from './chain.ts';
 import type { ChainReport, GateRules, Package } from './types.ts';
 
-/** Settings of {@link checkGate}. */
-export interface GateOptions {
-  /** Time of the verification. Default: the system time. */
-  readonly now?: Date;
-}
-
 /**
  * Compares an image's chain with the rules of `require-attestation`.
  *
  * @param packages reads the bill of materials; called only if a rule needs it
+ * @param now time of the verification
  * @returns the broken rule and the reason; undefined if the image follows all
  */
 export async function checkGate(
   rules: GateRules,
   report: ChainReport,
   packages: () => Promise<readonly Package[]>,
-  { now = new Date() }: GateOptions = {},
+  now: Date = new Date(),
 ): Promise<string | undefined> {
   const gap = report.links.find(({ kind, state }) => state !== 'proven' && kind !== 'materials');
   if (report.state !== 'proven') return `trusted-keys: ${gap?.reason ?? 'no attestation was found'}`;

@@ -14,9 +14,9 @@ export {
   type VerifiedStatement,
   verifyBundle,
 } from './bundle.ts';
-export { type ChainOptions, verifyChain } from './chain.ts';
-export { PROVENANCE_ERRORS, ProvenanceError, type ProvenanceErrorCode } from './errors.ts';
-export { checkGate, type GateOptions } from './gate.ts';
+export { verifyChain } from './chain.ts';
+export { ProvenanceError, type ProvenanceErrorCode } from './errors.ts';
+export { checkGate } from './gate.ts';
 export { readTrustedKeys } from './keys.ts';
 export { openSigner, type SignerSettings } from './signer.ts';
 export { buildDigestOf, SiteAttester, type SiteAttesterSettings } from './site-attester.ts';

@@ -10,14 +10,11 @@ const REASONS: Readonly<Record<string, string>> = {
   ELOOP: 'it is a symbolic link; replace it with the file',
 };
 
-/** The errors of {@link readLimited}. */
-interface ReadErrors {
+/** Settings of {@link readLimited}. */
+interface ReadLimits {
+  /** Codes of the errors. */
   readonly unreadable: ProvenanceErrorCode;
   readonly tooLarge: ProvenanceErrorCode;
-}
-
-/** Settings of {@link readLimited}. */
-interface ReadLimits extends ReadErrors {
   /** Name of the file's content in messages. */
   readonly thing: string;
   /** Maximum size in bytes. */

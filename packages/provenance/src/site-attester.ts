@@ -13,6 +13,8 @@ import {
   BUILD_DOCUMENT,
   checkImageId,
   conversionDocument,
+  IMAGE_DIRECTORY,
+  IMAGE_FILE,
   imageFileName,
   makeDirectory,
   writeAttestation,
@@ -45,12 +47,6 @@ export interface SiteAttesterSettings extends BuilderIdentity {
   /** Clock. Default: the system clock. */
   readonly now?: () => Date;
 }
-
-/** Mode of `<image-id>.d`, which is public like the image. */
-const DIRECTORY_MODE = 0o755;
-
-/** Mode of a document that is published with its image. */
-const DOCUMENT_MODE = 0o644;
 
 /** Attests builds, conversions and uploads with the key of the site. */
 export class SiteAttester implements ImageAttester {
@@ -142,8 +138,8 @@ export class SiteAttester implements ImageAttester {
     });
     if ('reason' in bill) return this.#withoutBillOfMaterials(imageId, bill.reason);
     const path = billOfMaterialsPath(directory, imageId);
-    await makeDirectory(dirname(path), DIRECTORY_MODE);
-    await writeDurably(path, bill.text, DOCUMENT_MODE);
+    await makeDirectory(dirname(path), IMAGE_DIRECTORY);
+    await writeDurably(path, bill.text, IMAGE_FILE);
     return { sha256: bill.sha256 };
   }
 

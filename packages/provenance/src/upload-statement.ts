@@ -86,24 +86,13 @@ const SCHEMA = {
 const READER = new JsonReader(SCHEMA);
 
 /** Facts of an upload, from its statement. */
-export interface AttestedUpload {
-  readonly provider: string;
-  readonly providerType: string;
-  readonly region?: string;
-  readonly imageName: string;
-  readonly imageId: string;
-  readonly uploadId: string;
-  readonly externalId: string;
-  readonly uploadedAt: Date;
-  readonly reportedDigests: Readonly<Record<string, string>>;
-  /** True if the provider stores other bytes than the file's, because it has converted them. */
-  readonly isConverted: boolean;
-  /** SHA-256 of the payload of the build's attestation; absent if the build was not attested. */
-  readonly buildDigest?: string;
+export interface AttestedUpload extends Omit<UploadFacts, 'format' | 'isConverted' | 'directory'> {
   /** Name of the uploaded file. */
   readonly fileName: string;
-  /** SHA-256 of the uploaded file. */
-  readonly sha256: string;
+  readonly isConverted: boolean;
+  readonly uploadedAt: Date;
+  /** SHA-256 of the payload of the build's attestation; absent if the build was not attested. */
+  readonly buildDigest?: string;
 }
 
 /**

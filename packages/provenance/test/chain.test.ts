@@ -4,20 +4,18 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { temporaryDirectory } from '../../../test/fixtures/scratch-directory.ts';
 import { readAttestations } from '../src/attestation-directory.ts';
-import { type ChainOptions, verifyChain } from '../src/chain.ts';
+import { verifyChain } from '../src/chain.ts';
 import { readTrustedKeys } from '../src/keys.ts';
 import type { ChainReport, FoundAttestation, LocalFile, VerifiedSubject } from '../src/types.ts';
 import type { UploadFacts } from '../src/upload-statement.ts';
 import { createSite, finishBuild, NOW, type Site, sha256, writeKeys } from './site-fixture.ts';
-
-const AFTER: ChainOptions = { now: NOW };
 
 /** Creates a site with a built image, a converted file and an upload of each file. */
 interface BuiltSite extends Site {
   readonly files: readonly LocalFile[];
   readonly upload: UploadFacts;
   /** Content of all attestations about a subject. */
-  readonly verify: (subject: VerifiedSubject, options?: ChainOptions) => Promise<ChainReport>;
+  readonly verify: (subject: VerifiedSubject, now?: Date) => Promise<ChainReport>;
   readonly attestations: () => Promise<FoundAttestation[]>;
 }
 
@@ -64,7 +62,7 @@ async function builtSite(directory: string, imageId = 'debian-1'): Promise<Built
     files,
     upload,
     attestations,
-    verify: async (subject, options = AFTER) => verifyChain(subject, await attestations(), trusted, options),
+    verify: async (subject, now = NOW) => verifyChain(subject, await attestations(), trusted, now),
   };
 }
 
@@ -123,7 +121,7 @@ describe('the chain of an image', () => {
       imageId: 'debian-1',
       files: [{ ...raw, sha256: sha256('raw of debian-2') }],
     };
-    assert.equal(verifyChain(foreign, both, trusted, AFTER).state, 'refuted');
+    assert.equal(verifyChain(foreign, both, trusted, NOW).state, 'refuted');
   });
 
   test('an image’s chain of attestations does not prove a file that was added by hand', async (t) => {
@@ -135,7 +133,7 @@ describe('the chain of an image', () => {
       reasons(report),
       /debian-1\.vmdk: no attestation of a build or conversion covers this file.*debian-1\.raw/,
     );
-    const nothing = verifyChain({ kind: 'image', imageId: 'debian-1', files }, [], [], AFTER);
+    const nothing = verifyChain({ kind: 'image', imageId: 'debian-1', files }, [], [], NOW);
     assert.equal(nothing.state, 'unproven');
     assert.equal(nothing.build, undefined);
     const empty = await verify({ kind: 'image', imageId: 'debian-1', files: [] });
@@ -146,9 +144,9 @@ describe('the chain of an image', () => {
     const { files, verify } = await builtSite(temporaryDirectory(t));
     const subject: VerifiedSubject = { kind: 'image', imageId: 'debian-1', files: files.slice(0, 1) };
     const finished = Date.parse('2026-11-24T11:30:00Z');
-    const slightly = await verify(subject, { now: new Date(finished - 299_000) });
+    const slightly = await verify(subject, new Date(finished - 299_000));
     assert.equal(slightly.state, 'proven');
-    const early = await verify(subject, { now: new Date(finished - 301_000) });
+    const early = await verify(subject, new Date(finished - 301_000));
     assert.deepEqual(outline(early), ['file proven', 'build refuted', 'materials proven']);
     assert.match(reasons(early), /finished in the future, at 2026-11-24T11:30:00.000Z; correct the clock/);
   });
@@ -161,7 +159,7 @@ describe('the chain of an image', () => {
     await attester.attestBuild(build);
     const files = build.manifest.files.map((file) => ({ ...file, path: `debian-1.${file.format}` }));
     const found = await readAttestations(directory, 'debian-1');
-    const report = verifyChain({ kind: 'image', imageId: 'debian-1', files }, found, trusted, AFTER);
+    const report = verifyChain({ kind: 'image', imageId: 'debian-1', files }, found, trusted, NOW);
     assert.equal(report.state, 'proven');
     assert.deepEqual(outline(report).at(-1), 'materials unproven');
     assert.match(reasons(report), /1 material; without a digest: packages of deb\.debian\.org/);
@@ -255,7 +253,7 @@ describe('the chain of an upload', () => {
       ['convert-vhd', ['upload proven', 'file unproven']],
       ['build', ['upload proven', 'file proven', 'conversion unproven']],
     ] as const) {
-      const report = verifyChain(subject, without(name), trusted, AFTER);
+      const report = verifyChain(subject, without(name), trusted, NOW);
       assert.equal(report.state, 'unproven');
       // The upload itself names the file, with the same digest.
       assert.deepEqual(outline(report), expected, reasons(report));
@@ -313,7 +311,7 @@ describe('the chain of a file', () => {
       await Promise.all(['debian-1', 'debian-2'].map((id) => readAttestations(directory, id)))
     ).flat();
     const file = { kind: 'file', path: 'debian-1.vhd', sha256: sha256('vhd') } as const;
-    const report = verifyChain(file, found, trusted, AFTER);
+    const report = verifyChain(file, found, trusted, NOW);
     assert.deepEqual(outline(report), ['file proven', 'conversion unproven']);
   });
 });
@@ -345,12 +343,12 @@ describe('attestations', () => {
     const found = await attestations();
     const others = await readTrustedKeys([(await writeKeys(directory, 'other')).publicKey]);
     const subject: VerifiedSubject = { kind: 'image', imageId: 'debian-1', files };
-    const report = verifyChain(subject, found, others, AFTER);
+    const report = verifyChain(subject, found, others, NOW);
     assert.equal(report.state, 'unproven');
     assert.match(reasons(report), /was signed with the key [\da-f]{64}, which is not trusted/);
     const foreign = await createSite(temporaryDirectory(t));
     await foreign.attester.attestBuild(await finishBuild(foreign.directory));
     const both = [...found, ...(await readAttestations(foreign.directory, 'debian-1'))];
-    assert.equal(verifyChain(subject, both, trusted, AFTER).state, 'proven');
+    assert.equal(verifyChain(subject, both, trusted, NOW).state, 'proven');
   });
 });

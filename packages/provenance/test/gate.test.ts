@@ -43,10 +43,13 @@ function gateAt(directory: string): Gate {
     await attester.attestBuild(build);
     const files = build.manifest.files.map((file) => ({ ...file, path: `debian-1.${file.format}` }));
     const found = isAttested ? await readAttestations(directory, 'debian-1') : [];
-    const report = verifyChain({ kind: 'image', imageId: 'debian-1', files }, found, trusted, { now });
-    return await checkGate({ trustedKeys: trusted, ...NO_RULES, ...rules }, report, packages ?? unexpected, {
+    const report = verifyChain({ kind: 'image', imageId: 'debian-1', files }, found, trusted, now);
+    return await checkGate(
+      { trustedKeys: trusted, ...NO_RULES, ...rules },
+      report,
+      packages ?? unexpected,
       now,
-    });
+    );
   };
 }
 
