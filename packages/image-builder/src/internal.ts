@@ -87,14 +87,22 @@ export {
 export { waitForPort } from './instance/wait-for-port.ts';
 export { createAjv, parseJson, utcTime } from './json-reader.ts';
 export { MANIFEST as IMAGE_MANIFEST } from './manifest.ts';
-export { BUILD_LOG, limitMode, makeDirectory, makeStateDirectory, STATE_FILE } from './modes.ts';
+export {
+  BUILD_LOG,
+  IMAGE_DIRECTORY,
+  IMAGE_FILE,
+  limitMode,
+  makeDirectory,
+  makeStateDirectory,
+  STATE_FILE,
+} from './modes.ts';
 export { nearestName } from './nearest-name.ts';
 export { foreignPart, openOwnFile, UNTRICKED } from './ownership.ts';
 export { describeEnd, runCommand, startError } from './process/command.ts';
 export { DecisiveLines } from './process/decisive-lines.ts';
 export { DIB_VARIABLES, hiddenValues, isPublicVariable } from './process/hidden-values.ts';
 export { environmentIn, INHERITED_VARIABLES, inheritedEnvironment } from './process/inherited-environment.ts';
-export { LineSplitter } from './process/line-splitter.ts';
+export { LineSplitter, readLines } from './process/line-splitter.ts';
 export { partDone, portion } from './progress.ts';
 export { machineArguments, optionValue, QEMU } from './qemu/machine-arguments.ts';
 export { DamagedRecordError, RecordDirectory, RecordType } from './record-directory.ts';

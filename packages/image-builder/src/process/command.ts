@@ -9,7 +9,7 @@ import { errnoOf } from '../system-error.ts';
 import { DecisiveLines } from './decisive-lines.ts';
 import { findProgram } from './find-program.ts';
 import { type Environment, inheritedEnvironment } from './inherited-environment.ts';
-import { LineSplitter } from './line-splitter.ts';
+import { readLines } from './line-splitter.ts';
 
 /** Time between SIGTERM and SIGKILL, in milliseconds, during which disk-image-create unmounts its chroot. */
 export const GRACE_PERIOD = 10_000;
@@ -176,28 +176,12 @@ async function readOutput(
 ): Promise<Pick<CommandResult, 'decisiveLines' | 'step' | 'diskFull'>> {
   const decisive = new DecisiveLines();
   let diskFull = false;
-  const take = async (lines: readonly string[]): Promise<void> => {
-    for (const line of lines) {
-      diskFull ||= line.includes('No space left on device');
-      decisive.add(line);
-      const held = onLine?.(line);
-      if (held !== undefined) await held;
-    }
+  const take = (line: string): void | Promise<void> => {
+    diskFull ||= line.includes('No space left on device');
+    decisive.add(line);
+    return onLine?.(line);
   };
-  const read = async (stream: Readable): Promise<void> => {
-    const splitter = new LineSplitter();
-    try {
-      for await (const chunk of stream) {
-        await take(splitter.push(chunk as Buffer));
-        if (splitter.rest !== '') onPartialLine?.(splitter.rest);
-      }
-    } catch (error) {
-      // afterExit() destroyed the stream of a process that left the group.
-      if (errnoOf(error) !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
-    }
-    await take(splitter.end());
-  };
-  await Promise.all(streams.map(read));
+  await Promise.all(streams.map((stream) => readLines(stream, take, onPartialLine)));
   const { step, lines: decisiveLines } = decisive;
   return { decisiveLines, ...(step !== undefined && { step }), diskFull };
 }

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError } from '@nodepool-builder/image-builder';
-import { asImageError, errnoOf, LineSplitter, unlessAborted } from '@nodepool-builder/image-builder/internal';
+import { asImageError, errnoOf, readLines, unlessAborted } from '@nodepool-builder/image-builder/internal';
 import type { Client, ClientChannel, SFTPWrapper } from 'ssh2';
 import {
   piecesOf,
@@ -176,23 +176,6 @@ function watchEnd(channel: ClientChannel, onEnd: (result: RemoteResult | undefin
     onEnd(exitCode === null ? { signal: name ?? 'a signal' } : { exitCode }),
   );
   channel.once('close', () => onEnd(undefined));
-}
-
-async function readLines(stream: Readable, onLine: (line: string) => void | Promise<void>): Promise<void> {
-  const splitter = new LineSplitter();
-  const take = async (lines: readonly string[]): Promise<void> => {
-    for (const line of lines) {
-      const held = onLine(line);
-      if (held !== undefined) await held;
-    }
-  };
-  try {
-    for await (const chunk of stream) await take(splitter.push(chunk as Buffer));
-  } catch (error) {
-    // The stream was destroyed above while another process held it open.
-    if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
-  }
-  await take(splitter.end());
 }
 
 async function called(call: (callback: (error?: Error | null) => void) => void): Promise<void> {
