@@ -3,15 +3,14 @@ import { createHash } from 'node:crypto';
 import { rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { removeTree } from '../cleanup/privileged.ts';
-import { entryPaths, utf8Names } from '../directory-entries.ts';
+import { entryPaths } from '../directory-entries.ts';
 import { STAT_BLOCK, stateOf, unlessUnreadable } from '../disk-space.ts';
 import { makeStateDirectory, STATE_FILE } from '../modes.ts';
 import { unlessMissing } from '../system-error.ts';
-import type { Logger } from '../types.ts';
 import { safeName } from './state-directory.ts';
 
 /** Milliseconds after which an unused cache is removed: a month. */
-const RETENTION = 30 * 24 * 3_600_000;
+export const CACHE_RETENTION: number = 30 * 24 * 3_600_000;
 
 /** Milliseconds before the end of a failed build in which a changed file may be incomplete. */
 const UNFINISHED = 60_000;
@@ -73,15 +72,6 @@ export class BuildCaches {
       }
     };
     return { directory, release };
-  }
-}
-
-/** Removes caches that no build has used for a month. */
-export async function removeUnusedCaches(parent: string, logger?: Logger): Promise<void> {
-  for (const name of await utf8Names(parent, logger)) {
-    const path = join(parent, name);
-    const { mtimeMs } = await stat(path);
-    if (Date.now() - mtimeMs > RETENTION) await removeTree(path);
   }
 }
 

@@ -4,12 +4,12 @@ import { utf8Names } from '../directory-entries.ts';
 import { IMAGE_FILE, limitMode, STATE_FILE } from '../modes.ts';
 import { inSlices } from '../slices.ts';
 import type { Logger } from '../types.ts';
-import { removeUnusedCaches } from './build-cache.ts';
+import { CACHE_RETENTION } from './build-cache.ts';
 import { emptyTrash, withdraw } from './deletion.ts';
 import { type Layout, parseImageFileName } from './layout.ts';
 import { completePublication } from './publication.ts';
 import { Staging } from './staging.ts';
-import { removeUnusedState } from './state-directory.ts';
+import { removeUnused, STATE_RETENTION } from './state-directory.ts';
 
 /**
  * Cleans up after a previous process. It publishes images that were ready, completes deletes, removes everything else
@@ -28,8 +28,8 @@ export async function recover(layout: Layout, logger: Logger | undefined): Promi
     logger?.info(`image ${imageId}: completed its interrupted delete`);
   }
   await emptyTrash(layout);
-  await removeUnusedState(layout.state, logger);
-  await removeUnusedCaches(layout.cache, logger).catch((error: unknown) =>
+  await removeUnused(layout.state, STATE_RETENTION, logger);
+  await removeUnused(layout.cache, CACHE_RETENTION, logger).catch((error: unknown) =>
     logger?.error(`cannot remove unused caches below "${layout.cache}": ${String(error)}`),
   );
 }

@@ -1,13 +1,14 @@
 import { rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { unlessAborted } from '../cancellation.ts';
+import { removeTree } from '../cleanup/privileged.ts';
 import { utf8Names } from '../directory-entries.ts';
+import { KeyedQueue } from '../keyed-queue.ts';
 import { makeStateDirectory } from '../modes.ts';
 import type { Logger } from '../types.ts';
-import { Mutex } from './mutex.ts';
 
 /** Milliseconds after which unused state of a failed build is removed: a week. */
-const RETENTION = 7 * 24 * 3_600_000;
+export const STATE_RETENTION: number = 7 * 24 * 3_600_000;
 
 /** A directory that outlives a failed build and this process. One build uses it at a time. */
 export interface StateDirectory {
@@ -26,7 +27,7 @@ export interface StateDirectory {
 /** Data that failed builds keep for the next attempt, in a directory for each image name. */
 export class StateDirectories {
   readonly #parent: string;
-  readonly #mutexes = new Map<string, Mutex>();
+  readonly #turns = new KeyedQueue();
 
   constructor(parent: string) {
     this.#parent = parent;
@@ -35,13 +36,11 @@ export class StateDirectories {
   /** Returns the directory of an image name, for one build. */
   of(imageName: string): StateDirectory {
     const path = join(this.#parent, safeName(imageName));
-    const mutex = this.#mutexes.get(imageName) ?? new Mutex();
-    this.#mutexes.set(imageName, mutex);
     const released = Promise.withResolvers<void>();
     let taken: Promise<string> | undefined;
     const take = async (signal: AbortSignal): Promise<string> => {
       const granted = Promise.withResolvers<void>();
-      void mutex.run(async () => {
+      void this.#turns.run(imageName, {}, async () => {
         granted.resolve();
         await released.promise;
       });
@@ -61,12 +60,12 @@ export class StateDirectories {
   }
 }
 
-/** Removes directories that no build has used for a week. */
-export async function removeUnusedState(parent: string, logger?: Logger): Promise<void> {
+/** Removes the directories in `parent` that no build has used for this number of milliseconds. */
+export async function removeUnused(parent: string, retention: number, logger?: Logger): Promise<void> {
   for (const name of await utf8Names(parent, logger)) {
     const path = join(parent, name);
     const { mtimeMs } = await stat(path);
-    if (Date.now() - mtimeMs > RETENTION) await rm(path, { recursive: true, force: true });
+    if (Date.now() - mtimeMs > retention) await removeTree(path);
   }
 }
 

@@ -3,7 +3,8 @@ import { mkdir, readdir, stat, utimes, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
-import { type BuildCache, BuildCaches, removeUnusedCaches } from '../../src/repository/build-cache.ts';
+import { type BuildCache, BuildCaches, CACHE_RETENTION } from '../../src/repository/build-cache.ts';
+import { removeUnused } from '../../src/repository/state-directory.ts';
 
 const MEBIBYTE = 2 ** 20;
 const AMPLE = 100 * MEBIBYTE;
@@ -104,10 +105,10 @@ test('a download cache that no build has used for a month is removed', async (t)
   for (const name of ['old', 'recent']) await (await take(caches, name)).release(true);
   const then = Date.now() / 1000 - 31 * DAY;
   await utimes(join(parent, 'old'), then, then);
-  await removeUnusedCaches(parent);
+  await removeUnused(parent, CACHE_RETENTION);
   assert.deepEqual(await readdir(parent), ['recent']);
   assert.ok((await stat(join(parent, 'recent'))).isDirectory());
-  await removeUnusedCaches(join(parent, 'missing'));
+  await removeUnused(join(parent, 'missing'), CACHE_RETENTION);
 });
 
 test('files in a download cache whose names are not UTF-8 count, and are removed like others', async (t) => {

@@ -3,7 +3,7 @@ import { mkdir, readdir, utimes, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
-import { removeUnusedState, StateDirectories } from '../../src/repository/state-directory.ts';
+import { removeUnused, STATE_RETENTION, StateDirectories } from '../../src/repository/state-directory.ts';
 
 const ON = new AbortController().signal;
 
@@ -66,7 +66,7 @@ test('state directories that were unused for a week are removed', async (t) => {
     const time = new Date(Date.now() - days * 24 * 3_600_000);
     await utimes(path, time, time);
   }
-  await removeUnusedState(parent);
+  await removeUnused(parent, STATE_RETENTION);
   assert.deepEqual(await readdir(parent), ['recent']);
-  await removeUnusedState(join(parent, 'never-used'));
+  await removeUnused(join(parent, 'never-used'), STATE_RETENTION);
 });
