@@ -6,6 +6,7 @@ import { checkExternalId, checkImageName, noImage } from '../cloud/image-errors.
 import { checkDirectory, checkFreeSpace } from '../diagnosis/check-directory.ts';
 import type { CheckResult } from '../diagnosis/check-result.ts';
 import { syncToDisk } from '../durable.ts';
+import { ImageError } from '../errors.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
 import { Mutex } from '../repository/mutex.ts';
 import { asImageError } from '../system-error.ts';
@@ -17,7 +18,7 @@ import type {
   UploadRequest,
   UploadResult,
 } from '../types.ts';
-import { downloadImage } from './download-image.ts';
+import { copyImage } from './copy-image.ts';
 import { LatestLinks } from './latest-links.ts';
 import {
   type DirectoryEntry,
@@ -28,15 +29,9 @@ import {
   manifestPath,
   readEntries,
   readManifest,
+  readWholeImages,
 } from './manifest.ts';
-import {
-  listPartials,
-  partialPath,
-  partialUploadOf,
-  removePartials,
-  stateOf,
-  writePartial,
-} from './partial-file.ts';
+import { listPartials, partialPath, removePartials, stateOf, writePartial } from './partial-file.ts';
 import { placeImage, refuseForeign } from './place-image.ts';
 import {
   checkSidecars,
@@ -146,12 +141,7 @@ export class DirectoryProvider extends CloudImages<CloudEntry, DirectoryEntry | 
 
   protected override async listParts(): Promise<readonly UploadPart[]> {
     return await this.#run('list of partial uploads', async () => {
-      const files = [
-        ...(await listPartials(this.#directory)),
-        ...(await listLonelyManifests(this.#directory)),
-      ];
-      const parts = await Promise.all(files.map(partialUploadOf));
-      return parts.filter((part) => part !== undefined);
+      return [...(await listPartials(this.#directory)), ...(await listLonelyManifests(this.#directory))];
     });
   }
 
@@ -161,9 +151,24 @@ export class DirectoryProvider extends CloudImages<CloudEntry, DirectoryEntry | 
    * @throws ImageError `image-not-found`, `image-changed`
    */
   async download(externalId: string, path: string, options: OperationOptions = {}): Promise<void> {
-    await this.#run(`download of ${JSON.stringify(externalId)}`, async () =>
-      downloadImage(this.#directory, externalId, path, options),
-    );
+    await this.#run(`download of ${JSON.stringify(externalId)}`, async () => {
+      const images = await readWholeImages(this.#directory);
+      const manifest = images.find((image) => image.externalId === externalId)?.manifest;
+      if (manifest === undefined) throw noImage(this.#directory, externalId);
+      const partial = `${path}.partial`;
+      await rm(partial, { force: true });
+      try {
+        const source = { path: join(this.#directory, externalId), size: manifest.size };
+        const { sha256 } = await copyImage(source, partial, options);
+        if (sha256 !== manifest.sha256) {
+          const message = `the SHA-256 of ${source.path} is ${sha256}, not ${manifest.sha256} as in its manifest`;
+          throw new ImageError('image-changed', `${message}; upload it again`);
+        }
+        await rename(partial, path);
+      } finally {
+        await rm(partial, { force: true });
+      }
+    });
   }
 
   imagePath(externalId: string): string {

@@ -71,20 +71,14 @@ export async function writePartial(path: string, content: string): Promise<void>
   await chmod(path, PUBLISHED); // independent of the umask
 }
 
-/** A file that an upload or a deletion has left, or is writing. */
-export interface UploadFile {
-  readonly path: string;
-  readonly uploadId: string;
-  readonly remove: () => Promise<void>;
-}
-
-/** Temporary files of uploads. */
-export async function listPartials(directory: string): Promise<UploadFile[]> {
-  return (await readdir(directory)).flatMap((name) => {
+/** Lists the temporary files of uploads. */
+export async function listPartials(directory: string): Promise<UploadPart[]> {
+  const parts = (await readdir(directory)).map(async (name) => {
     const uploadId = uploadOf(name);
     const path = join(directory, name);
-    return uploadId === undefined ? [] : [{ path, uploadId, remove: () => removePartial(path) }];
+    return uploadId === undefined ? [] : await partOf(path, uploadId, () => removePartial(path));
   });
+  return (await Promise.all(parts)).flat();
 }
 
 function uploadOf(fileName: string): string | undefined {
@@ -96,15 +90,18 @@ function uploadOf(fileName: string): string | undefined {
   }
 }
 
-/** Undefined if the file is gone. */
-export async function partialUploadOf(file: UploadFile): Promise<UploadPart | undefined> {
-  const { path, uploadId } = file;
+/** Describes a file that an upload or a deletion has left, or is writing. Returns nothing if the file is gone. */
+export async function partOf(
+  path: string,
+  uploadId: string,
+  removeFile: () => Promise<void>,
+): Promise<UploadPart[]> {
   const state = await stateOf(path);
-  if (state === undefined) return undefined;
+  if (state === undefined) return [];
   const remove = async (): Promise<boolean> => {
     if ((await stateOf(path))?.mtimeMs !== state.mtimeMs) return false;
-    await file.remove();
+    await removeFile();
     return true;
   };
-  return { uploadId, subject: `file ${basename(path)}`, changedAt: state.mtime, remove };
+  return [{ uploadId, subject: `file ${basename(path)}`, changedAt: state.mtime, remove }];
 }

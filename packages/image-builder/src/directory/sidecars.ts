@@ -1,10 +1,11 @@
 import { rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { checkAttestationName, readAttestation } from '../attestation.ts';
+import type { UploadPart } from '../cloud/cloud-images.ts';
 import { ImageError } from '../errors.ts';
 import type { AttestationDocument } from '../types.ts';
 import { type DirectoryManifest, manifestPath, readEntries, readManifest } from './manifest.ts';
-import { partialPath, stateOf, type UploadFile, writePartial } from './partial-file.ts';
+import { partialPath, partOf, stateOf, writePartial } from './partial-file.ts';
 
 /** Maximum length of a file name in bytes. */
 const MAX_NAME_LENGTH = 255;
@@ -87,15 +88,15 @@ export async function removeManifest(image: string, manifest: DirectoryManifest 
 }
 
 /** Lists the manifests without a complete image. */
-export async function listLonelyManifests(directory: string): Promise<UploadFile[]> {
+export async function listLonelyManifests(directory: string): Promise<UploadPart[]> {
   const lonely = (await readEntries(directory)).filter(({ isWhole }) => !isWhole);
-  return lonely.map(({ externalId, manifest }) => {
+  const parts = lonely.map(async ({ externalId, manifest }) => {
     const target = join(directory, externalId);
-    const remove = async (): Promise<void> => {
+    return await partOf(manifestPath(target), manifest['upload-id'], async () => {
       if ((await stateOf(target)) === undefined) await removeManifest(target, manifest);
-    };
-    return { path: manifestPath(target), uploadId: manifest['upload-id'], remove };
+    });
   });
+  return (await Promise.all(parts)).flat();
 }
 
 /** A manifest may have been changed by hand, and a name must not lead elsewhere. */

@@ -1,7 +1,8 @@
 import type { CoreContext } from '../build/build-context.ts';
 import type { ImageValidation } from '../disk-image.ts';
 import { ImageError } from '../errors.ts';
-import { FORMAT_NAMES, formatRow, type ImageFormat } from '../formats.ts';
+import { isConvertible } from '../formats/convert.ts';
+import { FORMAT_NAMES, type ImageFormat } from '../formats.ts';
 import { describeEnd } from '../process/command.ts';
 import { bootImage } from './boot.ts';
 
@@ -18,7 +19,7 @@ export function checkValidation(
   { boot }: ImageValidation,
   formats: readonly ImageFormat[],
 ): void {
-  if (boot === undefined || formats.some(isBootable)) return;
+  if (boot === undefined || formats.some(isConvertible)) return;
   throw new ImageError(
     'format-unavailable',
     `disk image "${name}" has a boot test, but is built as ${formats.join(', ')}, ` +
@@ -35,7 +36,7 @@ export function checkValidation(
 export async function validateImage({ hook, boot }: ImageValidation, context: CoreContext): Promise<void> {
   const formats = BEST_FIRST.filter((format) => context.formats.includes(format));
   const [best] = formats;
-  const bootable = formats.find(isBootable);
+  const bootable = formats.find(isConvertible);
   if (hook !== undefined && best !== undefined) {
     context.log('validating the image with its hook');
     await runHook(hook, best, context);
@@ -44,10 +45,6 @@ export async function validateImage({ hook, boot }: ImageValidation, context: Co
     context.log('validating the image with a boot test');
     await bootImage(boot, bootable, context);
   }
-}
-
-function isBootable(format: ImageFormat): boolean {
-  return formatRow(format).qemuDriver !== undefined;
 }
 
 async function runHook(hook: readonly string[], best: ImageFormat, context: CoreContext): Promise<void> {
