@@ -43,7 +43,7 @@ export async function startInBackground(
   try {
     const [report] = await Promise.race([once(child, 'message'), ended]);
     const { error, exitReason = 'failed' }: BackgroundReport = report;
-    if (error !== undefined) throw new CommandError(error, { exitReason });
+    if (error !== undefined) throw new CommandError(error, exitReason);
     return { pid: child.pid, log: path };
   } finally {
     child.removeAllListeners();

@@ -150,9 +150,7 @@ async function build(
   const pathOf = (format: ImageFormat): string => join(output, `${imageId}.${formatRow(format).extension}`);
   const existing = FORMAT_NAMES.map(pathOf).find((path) => existsSync(path));
   if (existing !== undefined) {
-    throw new CommandError(`${existing} exists; choose another --image-id or --output`, {
-      exitReason: 'refused',
-    });
+    throw new CommandError(`${existing} exists; choose another --image-id or --output`, 'refused');
   }
   const withDisplay = json || verbose ? withoutProgress : withProgress;
   const { maxDiskSize } = configuration;

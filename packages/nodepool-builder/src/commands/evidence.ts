@@ -90,14 +90,12 @@ async function find(image: string, settings: EvidenceSettings): Promise<Evidence
   if (path !== undefined && (await stat(path)).isFile()) return await ofFile(path, settings);
   const error = imageIdError(image);
   if (error !== undefined) {
-    throw new CommandError(`${image} does not exist; name an image-id or an image file`, {
-      exitReason: 'not-found',
-    });
+    throw new CommandError(`${image} does not exist; name an image-id or an image file`, 'not-found');
   }
   if (configuration === undefined) {
     throw new CommandError(
       `file ${image} does not exist, and an image-id needs a configuration file; add -c`,
-      { exitReason: 'not-found' },
+      'not-found',
     );
   }
   return await ofImage(image, configuration, settings);
@@ -122,7 +120,7 @@ async function ofImage(
     throw new CommandError(
       `image ${imageId} is neither in ${directory} nor in the store of the manager; run this on the builder that has ` +
         'it, or name its provider and its external-id',
-      { exitReason: 'not-found' },
+      'not-found',
     );
   }
   return {
@@ -145,7 +143,7 @@ async function ofFile(
   const format = FORMAT_NAMES.find((one) => imageFileName(name, one) === basename(path)) ?? '';
   const files = await hashFiles(basename(path), [{ format, path }], withProgress, signal);
   const [file] = files;
-  if (file === undefined) throw new CommandError(`${path} was removed`, { exitReason: 'not-found' });
+  if (file === undefined) throw new CommandError(`${path} was removed`, 'not-found');
   const local = imageId === undefined ? NOTHING : await localEvidence(dirname(path), imageId);
   const stored =
     imageId === undefined || configuration === undefined
@@ -170,7 +168,7 @@ async function ofUpload(externalId: string, name: string, settings: EvidenceSett
     if (image === undefined) {
       throw new CommandError(
         `provider "${name}" has no complete image ${externalId} that nodepool-builder uploaded; image-list lists its images`,
-        { exitReason: 'not-found' },
+        'not-found',
       );
     }
     const { imageId, uploadId } = image;
@@ -283,9 +281,10 @@ async function namedAttestations(paths: readonly string[]): Promise<readonly Fou
     const names = isDirectory ? await readdir(path, { recursive: true }) : [''];
     const bundles = isDirectory ? names.filter((name) => name.endsWith(BUNDLE)) : names;
     if (bundles.length === 0) {
-      throw new CommandError(`${path} contains no attestation (*${BUNDLE}); name another directory`, {
-        exitReason: 'not-found',
-      });
+      throw new CommandError(
+        `${path} contains no attestation (*${BUNDLE}); name another directory`,
+        'not-found',
+      );
     }
     found.push(...(await readAll(bundles.toSorted().map((name) => join(path, name)))));
   }

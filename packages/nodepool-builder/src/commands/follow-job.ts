@@ -68,11 +68,11 @@ export async function followJob(
     const failure = decodeFailure(cancellation ?? cause);
     if (failure === undefined) throw explainDenial(name, cause);
     const { host, reason, 'cancelled-by': by } = failure;
-    if (by !== undefined) throw new CommandError(`${name} was ${reason}`, { cause, exitReason: 'cancelled' });
+    if (by !== undefined) throw new CommandError(`${name} was ${reason}`, 'cancelled', { cause });
     const log = `"nodepool-builder logs ${argument['image-id']}"`;
     const isNamed = !name.startsWith('image-build:') || reason.includes(log);
     const whole = isNamed ? '' : `; see ${log}`;
-    throw new CommandError(`${name} failed on ${host}: ${reason}${whole}`, { cause });
+    throw new CommandError(`${name} failed on ${host}: ${reason}${whole}`, 'failed', { cause });
   } finally {
     await client.close();
   }
@@ -112,7 +112,7 @@ function interrupts(
     const by = thisUser();
     if (!isRunning) {
       const message = `${name} was cancelled by ${by} before a builder started it`;
-      leave(new CommandError(message, { exitReason: 'cancelled' }));
+      leave(new CommandError(message, 'cancelled'));
       return;
     }
     note(`cancelling ${name}`);

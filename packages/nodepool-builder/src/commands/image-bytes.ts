@@ -70,7 +70,7 @@ export async function storedBytes(
   }
   const [file] = await hashFiles(externalId, [{ format: '', path }], withProgress, signal);
   if (file !== undefined) return { sha256: file.sha256, links: [] };
-  throw new CommandError(`${path} was removed`, { exitReason: 'not-found' });
+  throw new CommandError(`${path} was removed`, 'not-found');
 }
 
 /** Downloads an image to a temporary file, and computes its digest. */

@@ -11,9 +11,7 @@ export async function showOrigin(configuration: Configuration, imageId: string, 
   const origin = await withStore(configuration, async (store) => {
     const state = await store.read();
     if (!state.builds.has(imageId)) {
-      throw new CommandError(`image ${imageId} does not exist; dib-image-list lists all images`, {
-        exitReason: 'not-found',
-      });
+      throw new CommandError(`image ${imageId} does not exist; dib-image-list lists all images`, 'not-found');
     }
     return await originOfBuild({ state, store, ...(await readKeys(configuration)) }, imageId);
   });

@@ -25,9 +25,10 @@ export function registerInit(program: Command): void {
       const unwritable = failing(`${output} cannot be written`, 'name another file with --output');
       await copyFile(EXAMPLE.find(existsSync) ?? '', output, constants.COPYFILE_EXCL).catch((error) => {
         if ((error as NodeJS.ErrnoException).code !== 'EEXIST') return unwritable(error);
-        throw new CommandError(`${output} exists, and is not overwritten; name another file with --output`, {
-          exitReason: 'refused',
-        });
+        throw new CommandError(
+          `${output} exists, and is not overwritten; name another file with --output`,
+          'refused',
+        );
       });
       console.log(
         `wrote ${output}; change it, then:\n` +

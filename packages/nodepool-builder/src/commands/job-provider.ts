@@ -123,6 +123,7 @@ async function providerOf(
   if (error === undefined) return found;
   throw new CommandError(
     `${error.message}; other providers have the form ${SHORT_FORM_NAMES}; a provider of nodepool.yaml needs -c`,
+    'failed',
     { cause: error },
   );
 }

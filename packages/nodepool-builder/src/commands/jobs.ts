@@ -106,9 +106,7 @@ function onlyImageName({ providers, file }: Configuration, name: string): string
   const provider = findByName(providers, 'provider', name, file);
   const [first, ...others] = provider.entry.images.map((image) => image.name);
   if (first === undefined) {
-    throw new CommandError(`provider "${name}" has no images; add one to its images`, {
-      exitReason: 'not-found',
-    });
+    throw new CommandError(`provider "${name}" has no images; add one to its images`, 'not-found');
   }
   if (others.length === 0) return first;
   const choice = [first, ...others].join(', ');

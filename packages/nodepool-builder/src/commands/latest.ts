@@ -109,7 +109,7 @@ async function latest(options: LatestOptions, modules: Modules): Promise<void> {
   const result = { ...(chosen ?? { 'external-id': null }), ...(explain && { refused }) };
   await printResult(result, found.latest === undefined ? [] : [found.latest.externalId], options);
   if (chosen === undefined) {
-    throw new CommandError(noImage(options.provider, found), { exitReason: 'not-found' });
+    throw new CommandError(noImage(options.provider, found), 'not-found');
   }
 }
 
@@ -184,7 +184,7 @@ function selectionOf(
   const names = usable.map((configured) => configured.name);
   throw new CommandError(
     `provider "${name}" has no image "${image}" with image-filters in a nodepool.yaml; ${choiceOf(names)}; or use --filter`,
-    { exitReason: 'not-found' },
+    'not-found',
   );
 }
 
@@ -192,7 +192,7 @@ function cloudImageOf(configuration: ProviderConfiguration, name: string): Cloud
   try {
     return findCloudImage(configuration, name);
   } catch (error) {
-    throw new CommandError(errorLine(error), { exitReason: 'not-found', cause: error });
+    throw new CommandError(errorLine(error), 'not-found', { cause: error });
   }
 }
 

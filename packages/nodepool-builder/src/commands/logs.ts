@@ -46,7 +46,7 @@ export const LOGS: ConfiguredCommand = {
       const isMissing = error instanceof CommandError && error.exitReason === 'not-found';
       const explanation = isMissing ? await explain(await site.configuration(), upload ?? id) : undefined;
       if (explanation === undefined) throw error;
-      throw new CommandError(explanation, { exitReason: 'not-found' });
+      throw new CommandError(explanation, 'not-found');
     }
   },
 };
@@ -135,10 +135,7 @@ async function printLog(
       const remedy =
         'compare the id with "image-list" and "dib-image-list"; build-log-retention limits how many are kept';
       const what = name.uploadId === undefined ? `image ${name.imageId}` : `upload ${name.uploadId}`;
-      throw new CommandError(`no builder has a log of ${what}; ${remedy}`, {
-        exitReason: 'not-found',
-        cause,
-      });
+      throw new CommandError(`no builder has a log of ${what}; ${remedy}`, 'not-found', { cause });
     });
     if (part.offset < offset) {
       decoder = new TextDecoder();

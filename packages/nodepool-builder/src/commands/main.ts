@@ -89,7 +89,9 @@ function checkWorkingDirectory(): void {
   try {
     process.cwd();
   } catch (cause) {
-    throw new CommandError('the working directory has been removed; change to another one', { cause });
+    throw new CommandError('the working directory has been removed; change to another one', 'failed', {
+      cause,
+    });
   }
 }
 

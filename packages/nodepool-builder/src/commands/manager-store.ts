@@ -45,10 +45,7 @@ export const IMAGE_DATA: readonly ConfiguredCommand[] = [
         const signal = AbortSignal.timeout(STOP_TIMEOUT);
         await importState(store, data, { signal, documents }).catch((cause: unknown) => {
           if (cause !== signal.reason) throw cause;
-          throw new CommandError('a manager is using this store; stop it first', {
-            exitReason: 'refused',
-            cause,
-          });
+          throw new CommandError('a manager is using this store; stop it first', 'refused', { cause });
         });
         const { builds, uploads } = await store.read();
         console.error(`read ${builds.size} builds and ${uploads.size} uploads from ${file}`);

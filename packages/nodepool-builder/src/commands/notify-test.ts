@@ -36,7 +36,7 @@ async function notifyTest(
   if (entry === undefined) {
     const names = notifications.map((one) => one.name);
     const remedy = names.length === 0 ? 'add it to notifications' : choiceOf(names);
-    throw new CommandError(`there is no notification "${name}"; ${remedy}`, { exitReason: 'not-found' });
+    throw new CommandError(`there is no notification "${name}"; ${remedy}`, 'not-found');
   }
   const time = new Date().toISOString();
   const event = makeEvent({
@@ -49,7 +49,7 @@ async function notifyTest(
   });
   const reply = await deliver(entry, event, signal).catch((cause: unknown) => {
     signal.throwIfAborted();
-    throw new CommandError(`${name} was not notified: ${errorLine(cause)}`, { cause });
+    throw new CommandError(`${name} was not notified: ${errorLine(cause)}`, 'failed', { cause });
   });
   console.log(`notified ${name}: ${reply}`);
 }

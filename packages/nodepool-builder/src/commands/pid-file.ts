@@ -30,7 +30,7 @@ export async function writePidFile(path: string, timeout = 10_000): Promise<() =
     if (performance.now() >= deadline) {
       throw new CommandError(
         `nodepool-builder is already running as process ${owner} (${path}); stop it first, or use another -p`,
-        { exitReason: 'refused' },
+        'refused',
       );
     }
     await delay(INTERVAL);

@@ -49,7 +49,7 @@ export async function untilStopSignal<T>(
   const onSignal = (signal: NodeJS.Signals): void => {
     if (signal === 'SIGINT' && onInterrupt()) return;
     release();
-    stop.abort(new CommandError(`stopped by ${signal}`, { exitReason: 'cancelled' }));
+    stop.abort(new CommandError(`stopped by ${signal}`, 'cancelled'));
   };
   for (const signal of STOP_SIGNALS) process.on(signal, onSignal);
   try {

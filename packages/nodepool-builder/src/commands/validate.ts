@@ -122,7 +122,7 @@ async function validate(
   if (json) console.log(JSON.stringify(results, null, 2));
   const [exitReason, ...others] = failures;
   if (exitReason === undefined) return;
-  throw new CommandError('', { exitReason: others.length > 0 ? 'failed' : exitReason }); // the diagnostics have been printed
+  throw new CommandError('', others.length > 0 ? 'failed' : exitReason); // the diagnostics have been printed
 }
 
 async function validateFile(

@@ -77,7 +77,7 @@ export function registerVerify(program: Command, modules: Modules): void {
     .action(async (image: string, options: VerifyOptions) => {
       const { report, state } = await untilStopSignal((signal) => verify(image, options, modules, signal));
       await printResult(report, reportLines(report), options);
-      if (state !== 'proven') throw new CommandError('', { exitReason: state });
+      if (state !== 'proven') throw new CommandError('', state);
     });
 }
 

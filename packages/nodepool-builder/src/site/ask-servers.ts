@@ -54,7 +54,7 @@ function failureOf(servers: readonly ServerAddress[], reasons: readonly unknown[
   const [cause] = reasons;
   if (denials.length > 0) {
     const remedy = 'correct host, port and ssl- keys of gearman-servers, or the certificate of the server';
-    return new CommandError(`${denials.join('; ')}; ${remedy}`, { exitReason: 'refused', cause });
+    return new CommandError(`${denials.join('; ')}; ${remedy}`, 'refused', { cause });
   }
   const names = servers.map(formatAddress).join(', ');
   const silent = servers.filter((_, index) => Object(reasons[index]).code === 'server-silent');
@@ -119,7 +119,7 @@ export async function requireBuilderOf(
     await delay(PAUSE);
   }
   const remedy = "start a builder that has it in diskimages, or check the builders' logs";
-  throw new CommandError(`no builder offers ${names[0]}; ${remedy}`, { exitReason: 'not-found' });
+  throw new CommandError(`no builder offers ${names[0]}; ${remedy}`, 'not-found');
 }
 
 /**
@@ -135,7 +135,7 @@ export async function requireOffer(servers: readonly ServerAddress[], wanted: st
   if (diskimage !== undefined && offered.includes(`image-build-paused:${diskimage}`)) {
     const reason = `disk image "${diskimage}" is paused by the configuration of its builders`;
     const remedy = 'remove "pause: true" from its entry, or use "image-unpause" and "rebuild"';
-    throw new CommandError(`${reason}; ${remedy}`, { exitReason: 'refused' });
+    throw new CommandError(`${reason}; ${remedy}`, 'refused');
   }
   const verb = verbOf(wanted);
   const subjects = new Set(offered.filter((name) => name.startsWith(`${verb}:`)).map(subjectOf));
@@ -143,5 +143,5 @@ export async function requireOffer(servers: readonly ServerAddress[], wanted: st
     subjects.size > 0
       ? choiceOf([...subjects].toSorted().slice(0, 10))
       : `no builder offers ${verb}; start nodepool-builder, or check its log`;
-  throw new CommandError(`no builder offers ${wanted}; ${remedy}`, { exitReason: 'not-found' });
+  throw new CommandError(`no builder offers ${wanted}; ${remedy}`, 'not-found');
 }

@@ -36,7 +36,7 @@ export function builderLog(
     } catch (error) {
       offering = undefined; // another builder may now have it
       if (!(error instanceof JobFailedError || error instanceof JobExceptionError)) throw error;
-      throw new CommandError('no builder has this log', { exitReason: 'not-found', cause: error });
+      throw new CommandError('no builder has this log', 'not-found', { cause: error });
     }
   };
 }

@@ -35,9 +35,7 @@ export async function cancel(
   const withdrawn = await useStore?.((store) => withdraw(store, id, by));
   if (withdrawn !== undefined) return withdrawn;
   const remedy = 'compare the id with "dib-image-list" and "image-list"';
-  throw new CommandError(`no builder runs a build or an upload with the id ${id}; ${remedy}`, {
-    exitReason: 'not-found',
-  });
+  throw new CommandError(`no builder runs a build or an upload with the id ${id}; ${remedy}`, 'not-found');
 }
 
 function idOf(job: RunningJob): string {
@@ -72,7 +70,5 @@ function outcomeOf(record: Build | Upload | undefined, id: string): string {
   if (record === undefined) return `the requested build of ${id} is cancelled`;
   const what = `${'imageId' in record ? 'upload' : 'build'} ${record.id}`;
   if (record.cancelledBy !== undefined) return `${what} is cancelled`;
-  throw new CommandError(`${what} ended before it could be cancelled: it is ${record.state}`, {
-    exitReason: 'refused',
-  });
+  throw new CommandError(`${what} ended before it could be cancelled: it is ${record.state}`, 'refused');
 }

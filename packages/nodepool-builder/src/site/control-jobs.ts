@@ -30,7 +30,7 @@ export async function serversOffering(
     signal,
     TIMEOUT,
   );
-  if (offers.length === 0) throw new CommandError(`no builder offers ${name}`, { exitReason: 'not-found' });
+  if (offers.length === 0) throw new CommandError(`no builder offers ${name}`, 'not-found');
   return offers;
 }
 
@@ -41,10 +41,7 @@ export async function serversOffering(
 export function explainDenial(name: string, error: unknown): unknown {
   if (!(error instanceof ServerError && error.serverCode === 'ACCESS_DENIED')) return error;
   const remedy = 'add it to "submit" of this certificate in the access list of the job server';
-  return new CommandError(`${error.message}, ${name}; ${remedy}`, {
-    exitReason: 'refused',
-    cause: error,
-  });
+  return new CommandError(`${error.message}, ${name}; ${remedy}`, 'refused', { cause: error });
 }
 
 /**
@@ -72,8 +69,7 @@ export async function submitTo(
     );
     const builder = ['the builder', ...addresses].join(' ');
     const problem = `${builder} did not reply to ${name} within ${timeout / 1000} s`;
-    throw new CommandError(`${problem}; try again, or restart it if it hangs`, {
-      exitReason: 'unreachable',
+    throw new CommandError(`${problem}; try again, or restart it if it hangs`, 'unreachable', {
       cause: error,
     });
   } finally {
@@ -113,6 +109,6 @@ export async function cancelJob(
     const isGone = cause instanceof CommandError && cause.exitReason === 'not-found';
     if (!isGone && !(cause instanceof JobFailedError || cause instanceof JobExceptionError)) throw cause;
     const reason = "it does not run, or its builder's release does not support it";
-    throw new CommandError(`${what} was not cancelled: ${reason}`, { exitReason: 'refused', cause });
+    throw new CommandError(`${what} was not cancelled: ${reason}`, 'refused', { cause });
   }
 }

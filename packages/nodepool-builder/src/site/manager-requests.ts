@@ -41,10 +41,6 @@ interface RequestCommand {
   readonly ask: (subject: string, state: ManagerState, site: RequestSite) => Asked | Promise<Asked>;
 }
 
-function notFound(message: string): CommandError {
-  return new CommandError(message, { exitReason: 'not-found' });
-}
-
 /** The commands that send a request to the manager. */
 export const REQUESTS: readonly RequestCommand[] = [
   {
@@ -59,7 +55,7 @@ export const REQUESTS: readonly RequestCommand[] = [
       const paused = whyPaused(state, entry);
       if (paused !== undefined) {
         const remedy = `run "nodepool-builder image-unpause ${name}" first`;
-        throw new CommandError(`disk image "${name}" is ${paused}; ${remedy}`, { exitReason: 'refused' });
+        throw new CommandError(`disk image "${name}" is ${paused}; ${remedy}`, 'refused');
       }
       const isNew = (id: string): boolean => !state.builds.has(id);
       const running = ({ builds }: ManagerState) =>
@@ -120,10 +116,13 @@ export const REQUESTS: readonly RequestCommand[] = [
     example: 'debian',
     ask: async (diskimage, state) => {
       if (![...state.builds.values()].some((build) => build.diskimage === diskimage)) {
-        throw notFound(`disk image "${diskimage}" has no image; dib-image-list lists all images`);
+        throw new CommandError(
+          `disk image "${diskimage}" has no image; dib-image-list lists all images`,
+          'not-found',
+        );
       }
       const planned = rollback(state, diskimage);
-      if (typeof planned === 'string') throw new CommandError(planned, { exitReason: 'refused' });
+      if (typeof planned === 'string') throw new CommandError(planned, 'refused');
       const imageId = planned.builds?.[0]?.id ?? '';
       return {
         request: { kind: 'rollback', diskimage, imageId },
@@ -140,7 +139,10 @@ export const REQUESTS: readonly RequestCommand[] = [
     example: 'debian-0000000042-k7f3q2xa',
     ask: (imageId, { builds }) => {
       if (builds.get(imageId)?.state !== 'ready') {
-        throw notFound(`image ${imageId} does not exist or is not ready; dib-image-list lists all images`);
+        throw new CommandError(
+          `image ${imageId} does not exist or is not ready; dib-image-list lists all images`,
+          'not-found',
+        );
       }
       return {
         request: { kind: 'delete-build', imageId },
@@ -160,8 +162,9 @@ export const REQUESTS: readonly RequestCommand[] = [
       const isThere = (state: Pick<ManagerState, 'uploads'>): boolean =>
         /^(?:ready|missing)$/.test(state.uploads.get(uploadId)?.state ?? '');
       if (!isThere({ uploads })) {
-        throw notFound(
+        throw new CommandError(
           `upload ${uploadId} does not exist, or is neither ready nor missing; image-list lists all uploads`,
+          'not-found',
         );
       }
       return {
@@ -194,8 +197,6 @@ export async function askManager(
     const done = outcome(state);
     if (done !== undefined) return done;
     const remedy = 'check its log';
-    throw new CommandError(`the manager rejected the request to ${command} ${subject}; ${remedy}`, {
-      exitReason: 'refused',
-    });
+    throw new CommandError(`the manager rejected the request to ${command} ${subject}; ${remedy}`, 'refused');
   });
 }

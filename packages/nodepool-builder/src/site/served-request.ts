@@ -9,7 +9,7 @@ const PAUSE = 250;
 /** @throws CommandError `unreachable` if no manager would serve a request */
 export async function requireManager(store: StateStore): Promise<void> {
   if ((await store.describeLeader()) !== undefined) return;
-  throw new CommandError(`${NO_MANAGER}; nothing was requested`, { exitReason: 'unreachable' });
+  throw new CommandError(`${NO_MANAGER}; nothing was requested`, 'unreachable');
 }
 
 /** Warns if no manager runs, after a list of current or next steps. */
@@ -44,9 +44,10 @@ export async function serveRequest(
     if (outcome !== undefined) return outcome;
     if (performance.now() > end) {
       const reason = `the manager has not served request ${number} within ${TIMEOUT / 1000} s`;
-      throw new CommandError(`${reason}; the manager serves it once it can; see "plan" and its log`, {
-        exitReason: 'unreachable',
-      });
+      throw new CommandError(
+        `${reason}; the manager serves it once it can; see "plan" and its log`,
+        'unreachable',
+      );
     }
     await delay(PAUSE);
   }
@@ -57,5 +58,5 @@ async function submit(store: StateStore, request: Request): Promise<number> {
   const { number, isNew } = await store.askOnce(request);
   if (isNew) return number;
   const reason = `request ${number} to roll back disk image "${request.diskimage}" is still pending`;
-  throw new CommandError(`${reason}; wait until the manager has served it`, { exitReason: 'refused' });
+  throw new CommandError(`${reason}; wait until the manager has served it`, 'refused');
 }

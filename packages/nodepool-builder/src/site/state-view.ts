@@ -40,7 +40,7 @@ export async function withStore<T>(
   if (!hasStore(configuration)) {
     throw new CommandError(
       `no manager has run here: ${configuration.manager.store} does not exist; start nodepool-builder manage, or correct manager.store`,
-      { exitReason: 'not-found' },
+      'not-found',
     );
   }
   return await withOpenStore(configuration, work);

@@ -9,16 +9,15 @@ export class CommandError extends Error {
   override readonly name = 'CommandError';
   readonly exitReason: ExitReason;
 
-  /** @param options.exitReason default: `failed` */
-  constructor(message: string, options: ErrorOptions & { readonly exitReason?: ExitReason } = {}) {
+  constructor(message: string, exitReason: ExitReason = 'failed', options?: ErrorOptions) {
     super(message, options);
-    this.exitReason = options.exitReason ?? 'failed';
+    this.exitReason = exitReason;
   }
 }
 
 /** An error of the command line that commander does not find. */
 export function usageError(message: string): CommandError {
-  return new CommandError(message, { exitReason: 'usage' });
+  return new CommandError(message, 'usage');
 }
 
 /** Formats the valid names for the end of a message about a wrong name. */
@@ -36,9 +35,7 @@ export function findByName<T extends { readonly name: string }>(
   const found = entries.find((entry) => entry.name === name);
   if (found !== undefined) return found;
   const names = entries.map((entry) => entry.name);
-  throw new CommandError(`${kind} "${name}" is not in ${file}; ${choiceOf(names)}`, {
-    exitReason: 'not-found',
-  });
+  throw new CommandError(`${kind} "${name}" is not in ${file}; ${choiceOf(names)}`, 'not-found');
 }
 
 /** Returns the message of an error, on one line. */
@@ -59,7 +56,7 @@ export function failing(
   return (cause) => {
     const isMissing = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT';
     const exitReason = isMissing ? ifMissing : exitReasonOf(cause);
-    throw new CommandError(`${what}: ${errorLine(cause)}; ${remedy}`, { cause, exitReason });
+    throw new CommandError(`${what}: ${errorLine(cause)}; ${remedy}`, exitReason, { cause });
   };
 }
 

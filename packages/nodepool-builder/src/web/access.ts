@@ -1,7 +1,7 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import type { FastifyRequest } from 'fastify';
-import { CommandError, failing } from '../terms/command-error.ts';
+import { CommandError, failing, usageError } from '../terms/command-error.ts';
 import type { WebOptions } from './web-options.ts';
 
 /** Minimum length of a token in characters, because a shorter one could be guessed. */
@@ -56,9 +56,7 @@ export class Access {
   static async open(options: WebOptions): Promise<Access> {
     const { webTokenFile: file, webTrustedHeader, webTrustedProxy } = options;
     if ((webTrustedHeader === undefined) !== (webTrustedProxy === undefined)) {
-      throw new CommandError('--web-trusted-header requires --web-trusted-proxy, and vice versa; give both', {
-        exitReason: 'usage',
-      });
+      throw usageError('--web-trusted-header requires --web-trusted-proxy, and vice versa; give both');
     }
     if (file === undefined) return new Access(undefined, options);
     const unreadable = failing('cannot read the token of the status page', 'correct --web-token-file');

@@ -149,7 +149,7 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
   async useStore<T>(work: (store: StateStore) => Promise<T>): Promise<T> {
     const store = await this.#openStore();
     if (store === undefined) {
-      throw new CommandError('no manager runs with this configuration; start one', { exitReason: 'refused' });
+      throw new CommandError('no manager runs with this configuration; start one', 'refused');
     }
     return await work(store);
   }

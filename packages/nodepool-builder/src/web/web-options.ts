@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
-import { CommandError } from '../terms/command-error.ts';
+import { usageError } from '../terms/command-error.ts';
 import { portNumber } from '../terms/option-values.ts';
 import type { EventMetrics } from './event-metrics.ts';
 
@@ -70,9 +70,7 @@ export function checkWebOptions({
 }: WebOptions): void {
   const others = [webTokenFile, webTrustedHeader, webTrustedProxy, url];
   if (web !== undefined || others.every((value) => value === undefined)) return;
-  throw new CommandError('an option of the status page has no effect without --web; add --web', {
-    exitReason: 'usage',
-  });
+  throw usageError('an option of the status page has no effect without --web; add --web');
 }
 
 /** Opens the metrics of this process, if a page will show them. The start of the process may be the first event. */

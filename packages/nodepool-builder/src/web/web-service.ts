@@ -82,9 +82,10 @@ export async function startWebService(site: WebServiceOptions): Promise<WebServi
     await close();
     const isTaken = errnoOf(error) === 'EADDRINUSE';
     const remedy = `${isTaken ? 'stop the program that listens there, or ' : ''}choose another address with --web`;
-    throw new CommandError(`the status page cannot listen on ${site.web}: ${errorLine(error)}; ${remedy}`, {
-      exitReason: 'refused',
-      cause: error,
-    });
+    throw new CommandError(
+      `the status page cannot listen on ${site.web}: ${errorLine(error)}; ${remedy}`,
+      'refused',
+      { cause: error },
+    );
   }
 }
