@@ -12,7 +12,46 @@ const SHORT = [0.1, 0.5, 1, 5, 30, 120];
 const RESULTS: readonly JobResult[] = ['success', 'failure', 'cancelled'];
 
 type Labels = Readonly<Record<string, string>>;
-type EventMetric = Counter | Gauge | Histogram;
+
+/** Help and labels of metrics, by name without the prefix. */
+type Metrics = Readonly<Record<string, readonly [help: string, ...labels: string[]]>>;
+
+const COUNTERS = {
+  build_jobs_total: ['Builds that ended here', 'diskimage', 'result'],
+  upload_jobs_total: ['Uploads that ended here', 'diskimage', 'provider', 'result'],
+  upload_bytes_total: ['Bytes sent from here by uploads', 'provider'],
+  build_results_total: ['Builds that ended, as seen by the manager', 'diskimage', 'result'],
+  upload_results_total: ['Uploads that ended, as seen by the manager', 'diskimage', 'provider', 'result'],
+  build_retries_total: ['Builds started after a failed one', 'diskimage'],
+  upload_retries_total: ['Uploads started after a failed one', 'diskimage', 'provider'],
+  step_retries_total: ['Steps of the manager that failed and were retried, such as deletions', 'step'],
+  orphan_deletions_total: ['Attempts to delete an orphan', 'kind', 'provider', 'result'],
+} as const satisfies Metrics;
+
+const GAUGES = {
+  last_upload_size_bytes: ['Size of the last successful upload from here', 'diskimage', 'provider'],
+  orphans: ['Orphans that the last scan of the manager found', 'kind', 'provider'],
+} as const satisfies Metrics;
+
+/** Gauge of a process that runs a manager. */
+const MANAGER_GAUGES = {
+  manager_leader: ['This manager is the leader (1) or not (0)'],
+} as const satisfies Metrics;
+
+/** Histograms of builds, uploads and conversions. */
+const DURATIONS = {
+  build_duration_seconds: ['Duration of the successful builds here', 'diskimage'],
+  upload_duration_seconds: ['Duration of the successful uploads from here', 'provider'],
+  conversion_duration_seconds: ['Duration of the conversions of images here', 'format'],
+} as const satisfies Metrics;
+
+const REQUEST_DURATIONS = {
+  provider_request_duration_seconds: [
+    'Duration of the requests to a provider from here',
+    'provider',
+    'request',
+  ],
+} as const satisfies Metrics;
 
 /** The part of a configuration that the labels name. */
 interface ConfiguredNames {
@@ -26,84 +65,21 @@ interface ConfiguredNames {
  */
 export class EventMetrics {
   readonly registry: Registry = new Registry();
-  readonly #metrics: EventMetric[] = [];
-  readonly #buildJobs = this.#counter('build_jobs_total', 'Builds that ended here', ['diskimage', 'result']);
-  readonly #buildDuration = this.#histogram(
-    'build_duration_seconds',
-    'Duration of the successful builds here',
-    ['diskimage'],
-    LONG,
+  readonly #counters = this.#open(COUNTERS, (options) => new Counter(options));
+  readonly #gauges = this.#open(GAUGES, (options) => new Gauge(options));
+  readonly #durations = this.#open(DURATIONS, (options) => new Histogram({ ...options, buckets: LONG }));
+  readonly #requests = this.#open(
+    REQUEST_DURATIONS,
+    (options) => new Histogram({ ...options, buckets: SHORT }),
   );
-  readonly #uploadJobs = this.#counter('upload_jobs_total', 'Uploads that ended here', [
-    'diskimage',
-    'provider',
-    'result',
-  ]);
-  readonly #uploadDuration = this.#histogram(
-    'upload_duration_seconds',
-    'Duration of the successful uploads from here',
-    ['provider'],
-    LONG,
-  );
-  readonly #uploadBytes = this.#counter('upload_bytes_total', 'Bytes sent from here by uploads', [
-    'provider',
-  ]);
-  readonly #uploadSize = this.#gauge(
-    'last_upload_size_bytes',
-    'Size of the last successful upload from here',
-    ['diskimage', 'provider'],
-  );
-  readonly #conversionDuration = this.#histogram(
-    'conversion_duration_seconds',
-    'Duration of the conversions of images here',
-    ['format'],
-    LONG,
-  );
-  readonly #requestDuration = this.#histogram(
-    'provider_request_duration_seconds',
-    'Duration of the requests to a provider from here',
-    ['provider', 'request'],
-    SHORT,
-  );
-  readonly #isLeader: Gauge | undefined;
-  readonly #buildResults = this.#counter('build_results_total', 'Builds that ended, as seen by the manager', [
-    'diskimage',
-    'result',
-  ]);
-  readonly #uploadResults = this.#counter(
-    'upload_results_total',
-    'Uploads that ended, as seen by the manager',
-    ['diskimage', 'provider', 'result'],
-  );
-  readonly #buildRetries = this.#counter('build_retries_total', 'Builds started after a failed one', [
-    'diskimage',
-  ]);
-  readonly #uploadRetries = this.#counter('upload_retries_total', 'Uploads started after a failed one', [
-    'diskimage',
-    'provider',
-  ]);
-  readonly #stepRetries = this.#counter(
-    'step_retries_total',
-    'Steps of the manager that failed and were retried, such as deletions',
-    ['step'],
-  );
-  readonly #orphans = this.#gauge('orphans', 'Orphans that the last scan of the manager found', [
-    'kind',
-    'provider',
-  ]);
-  readonly #orphanDeletions = this.#counter('orphan_deletions_total', 'Attempts to delete an orphan', [
-    'kind',
-    'provider',
-    'result',
-  ]);
-
+  readonly #leader: Gauge | undefined;
   #known: Readonly<Record<string, ReadonlySet<string>>> = {};
 
   /** @param runsManager a manager runs in this process */
   constructor(configuration: ConfiguredNames, { runsManager }: { readonly runsManager: boolean }) {
     void this.configure(configuration);
     if (runsManager)
-      this.#isLeader = this.#gauge('manager_leader', 'This manager is the leader (1) or not (0)', []);
+      this.#leader = this.#open(MANAGER_GAUGES, (options) => new Gauge(options)).manager_leader;
   }
 
   /** Counts an event of a job or a provider. */
@@ -111,33 +87,39 @@ export class EventMetrics {
     if (!this.#isConfigured(event)) return;
     switch (event.kind) {
       case 'build-started':
-        startAtZero(this.#buildJobs, { diskimage: event.diskimage });
+        startAtZero(this.#counters.build_jobs_total, { diskimage: event.diskimage });
         break;
       case 'build-ended': {
         const { diskimage, result, seconds } = event;
-        this.#buildJobs.inc({ diskimage, result });
-        if (result === 'success') this.#buildDuration.observe({ diskimage }, seconds);
+        this.#counters.build_jobs_total.inc({ diskimage, result });
+        if (result === 'success') this.#durations.build_duration_seconds.observe({ diskimage }, seconds);
         break;
       }
       case 'upload-started':
-        startAtZero(this.#uploadJobs, { diskimage: event.diskimage, provider: event.provider });
+        startAtZero(this.#counters.upload_jobs_total, {
+          diskimage: event.diskimage,
+          provider: event.provider,
+        });
         break;
       case 'upload-ended': {
         const { diskimage, provider, result, seconds, size } = event;
-        this.#uploadJobs.inc({ diskimage, provider, result });
+        this.#counters.upload_jobs_total.inc({ diskimage, provider, result });
         if (result !== 'success') break;
-        this.#uploadDuration.observe({ provider }, seconds);
-        if (size !== undefined) this.#uploadSize.set({ diskimage, provider }, size);
+        this.#durations.upload_duration_seconds.observe({ provider }, seconds);
+        if (size !== undefined) this.#gauges.last_upload_size_bytes.set({ diskimage, provider }, size);
         break;
       }
       case 'sent':
-        this.#uploadBytes.inc({ provider: event.provider }, event.bytes);
+        this.#counters.upload_bytes_total.inc({ provider: event.provider }, event.bytes);
         break;
       case 'converted':
-        this.#conversionDuration.observe({ format: event.format }, event.seconds);
+        this.#durations.conversion_duration_seconds.observe({ format: event.format }, event.seconds);
         break;
       case 'requested':
-        this.#requestDuration.observe({ provider: event.provider, request: event.request }, event.seconds);
+        this.#requests.provider_request_duration_seconds.observe(
+          { provider: event.provider, request: event.request },
+          event.seconds,
+        );
         break;
       case 'orphan-ended':
         this.#orphanEnded({ kind: event.orphan, provider: event.provider }, event.isDeleted);
@@ -154,11 +136,11 @@ export class EventMetrics {
         const { diskimage } = record;
         if ('provider' in record) {
           const labels = { diskimage, provider: record.provider };
-          startAtZero(this.#uploadResults, labels);
-          this.#uploadRetries.inc(labels, Number(isRetry));
+          startAtZero(this.#counters.upload_results_total, labels);
+          this.#counters.upload_retries_total.inc(labels, Number(isRetry));
         } else {
-          startAtZero(this.#buildResults, { diskimage });
-          this.#buildRetries.inc({ diskimage }, Number(isRetry));
+          startAtZero(this.#counters.build_results_total, { diskimage });
+          this.#counters.build_retries_total.inc({ diskimage }, Number(isRetry));
         }
         break;
       }
@@ -167,17 +149,18 @@ export class EventMetrics {
         const { diskimage } = record;
         const state = shownState(record);
         const result = state === 'ready' ? 'success' : state === 'cancelled' ? 'cancelled' : 'failure';
-        if ('provider' in record) this.#uploadResults.inc({ diskimage, provider: record.provider, result });
-        else this.#buildResults.inc({ diskimage, result });
+        if ('provider' in record)
+          this.#counters.upload_results_total.inc({ diskimage, provider: record.provider, result });
+        else this.#counters.build_results_total.inc({ diskimage, result });
         break;
       }
       case 'retry':
-        this.#stepRetries.inc({ step: event.step });
+        this.#counters.step_retries_total.inc({ step: event.step });
         break;
       case 'scanned':
-        this.#orphans.reset();
+        this.#gauges.orphans.reset();
         for (const orphan of event.orphans) {
-          if (this.#isConfigured(labelsOf(orphan))) this.#orphans.inc(labelsOf(orphan));
+          if (this.#isConfigured(labelsOf(orphan))) this.#gauges.orphans.inc(labelsOf(orphan));
         }
         break;
       case 'orphan':
@@ -185,8 +168,8 @@ export class EventMetrics {
         this.#orphanEnded(labelsOf(event.orphan), event.isDeleted);
         break;
       case 'leadership':
-        this.#isLeader?.set(Number(event.isLeader));
-        if (!event.isLeader) this.#orphans.reset(); // the next leader scans
+        this.#leader?.set(Number(event.isLeader));
+        if (!event.isLeader) this.#gauges.orphans.reset(); // the next leader scans
         break;
     }
   };
@@ -197,10 +180,10 @@ export class EventMetrics {
       diskimage: new Set(diskimages.map(({ name }) => name)),
       provider: new Set(['', ...providers.map(({ name }) => name)]),
     };
-    for (const metric of this.#metrics) {
-      for (const { labels } of (await metric.get()).values) {
+    for (const { name, values } of await this.registry.getMetricsAsJSON()) {
+      for (const { labels } of values) {
         const { le: _, ...own } = labels as Labels;
-        if (!this.#isConfigured(own)) metric.remove(own);
+        if (!this.#isConfigured(own)) this.registry.getSingleMetric(name)?.remove(own);
       }
     }
   }
@@ -210,38 +193,18 @@ export class EventMetrics {
   }
 
   #orphanEnded(labels: { readonly kind: string; readonly provider: string }, isDeleted: boolean): void {
-    this.#orphanDeletions.inc({ ...labels, result: isDeleted ? 'success' : 'failure' });
+    this.#counters.orphan_deletions_total.inc({ ...labels, result: isDeleted ? 'success' : 'failure' });
   }
 
-  #counter(name: string, help: string, labelNames: readonly string[]): Counter {
-    return this.#add(new Counter(this.#options(name, help, labelNames)));
-  }
-
-  #gauge(name: string, help: string, labelNames: readonly string[]): Gauge {
-    return this.#add(new Gauge(this.#options(name, help, labelNames)));
-  }
-
-  #histogram(
-    name: string,
-    help: string,
-    labelNames: readonly string[],
-    buckets: readonly number[],
-  ): Histogram {
-    return this.#add(new Histogram({ ...this.#options(name, help, labelNames), buckets: [...buckets] }));
-  }
-
-  #options(name: string, help: string, labelNames: readonly string[]) {
-    return {
-      name: `nodepool_builder_${name}`,
-      help,
-      labelNames: [...labelNames],
-      registers: [this.registry],
-    };
-  }
-
-  #add<T extends EventMetric>(metric: T): T {
-    this.#metrics.push(metric);
-    return metric;
+  #open<T extends Metrics, M>(
+    metrics: T,
+    make: (options: { name: string; help: string; labelNames: string[]; registers: Registry[] }) => M,
+  ): Readonly<Record<keyof T, M>> {
+    const opened = Object.entries(metrics).map(([name, [help, ...labelNames]]) => {
+      const options = { name: `nodepool_builder_${name}`, help, labelNames, registers: [this.registry] };
+      return [name, make(options)] as const;
+    });
+    return Object.fromEntries(opened) as Record<keyof T, M>;
   }
 }
 
