@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../configuration/modules.ts';
-import { checkWebOptions, webArguments } from '../web/web-options.ts';
+import { checkWebOptions } from '../web/web-options.ts';
 import { startInBackground } from './background.ts';
 import { exampleOf } from './options.ts';
 import { type ServeOptions, serve } from './serve.ts';
@@ -23,41 +23,30 @@ export function registerServe(program: Command, modules: Modules): void {
     )
     .addHelpText('after', exampleOf('serve -d -c nodepool.yaml'));
   addServeOptions(serveCommand);
-  serveCommand.action((options: ServeCommandOptions) => runServe(options, modules));
+  serveCommand.action(() => runServe(serveCommand, modules));
 }
 
-async function runServe(options: ServeCommandOptions, modules: Modules): Promise<void> {
+async function runServe(command: Command, modules: Modules): Promise<void> {
+  const options = command.opts<ServeCommandOptions>();
+  const { config, secure, loggingConfig, nodaemon, inBackground } = options;
   checkWebOptions(options);
-  if (!options.nodaemon && options.inBackground === undefined) {
-    return await serveInBackground(options, modules);
-  }
-  await serve({ ...options, modules });
-}
-
-async function serveInBackground(options: ServeCommandOptions, modules: Modules): Promise<void> {
-  const { config, secure, loggingConfig } = options;
+  if (nodaemon || inBackground !== undefined) return await serve({ ...options, modules });
   // Reports errors in the file on the terminal.
   const { configuration } = await loadConfiguration(config, { modules, secure });
-  const { pid, log } = await startInBackground(backgroundArguments(options), configuration['images-dir']);
+  const { pid, log } = await startInBackground(backgroundArguments(command), configuration['images-dir']);
   const where =
     loggingConfig === undefined ? log : `as configured in ${loggingConfig}; standard error: ${log}`;
   console.log(`nodepool-builder serves in the background as process ${pid}; log: ${where}`);
 }
 
 /** Arguments of the background process. Paths are absolute, because it runs in `/`. */
-function backgroundArguments(options: ServeCommandOptions): string[] {
-  const { loggingConfig, logLevel, secure, keepOnFailure } = options;
-  return [
-    `--config=${resolve(options.config)}`,
-    ...(loggingConfig === undefined ? [] : [`--logging-config=${resolve(loggingConfig)}`]),
-    ...(logLevel === undefined ? [] : [`--log-level=${logLevel}`]),
-    ...(secure === undefined ? [] : [`--secure=${resolve(secure)}`]),
-    `--pidfile=${resolve(options.pidfile ?? DEFAULT_PID_FILE)}`,
-    `--build-workers=${options.buildWorkers}`,
-    `--upload-workers=${options.uploadWorkers}`,
-    ...(options.embeddedGearmand ? ['--embedded-gearmand'] : []),
-    ...(keepOnFailure === undefined ? [] : [`--keep-on-failure=${keepOnFailure}`]),
-    ...(options.allInOne ? ['--all-in-one'] : []),
-    ...webArguments(options),
-  ];
+function backgroundArguments(command: Command): string[] {
+  const pidfile = resolve(DEFAULT_PID_FILE);
+  const options: Record<string, string | number | boolean | undefined> = { pidfile, ...command.opts() };
+  return command.options.flatMap((option) => {
+    const value = options[option.attributeName()];
+    if (value === undefined || value === false) return [];
+    if (value === true) return [`${option.long}`];
+    return [`${option.long}=${option.flags.endsWith('<file>') ? resolve(String(value)) : value}`];
+  });
 }

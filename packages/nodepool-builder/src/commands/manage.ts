@@ -3,13 +3,14 @@ import type { Command } from 'commander';
 import { jobServers } from '../configuration/gearman-server.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../configuration/modules.ts';
+import { closeAll } from '../daemon/close-all.ts';
 import { startManagerService } from '../daemon/manager-service.ts';
 import { defaultLogSettings } from '../logging/read-log-settings.ts';
 import type { LogLevel } from '../logging/record-format.ts';
 import { addWebOptions, checkWebOptions, openEventMetrics, type WebOptions } from '../web/web-options.ts';
 import { dryRun } from './manager-lists.ts';
 import { configOption, exampleOf, loggingConfigOption, logLevelOption } from './options.ts';
-import { runService, type Service, type ServiceOptions, type ServiceSite } from './service.ts';
+import { runService, type Service, type ServiceOptions, type ServiceSite, startWeb } from './service.ts';
 
 interface ManageOptions extends Pick<ServiceOptions, 'config' | 'loggingConfig'>, WebOptions {
   readonly dryRun?: true;
@@ -60,25 +61,16 @@ async function startManager(site: ServiceSite, options: ManageOptions): Promise<
   const manager = await startManagerService({ ...site, servers, onEvent: events?.onManagerEvent });
   const addresses = servers.map(formatAddress).join(', ');
   site.logger('nodepool.manager').info(`managing the builders at ${addresses}`);
-  const status = (): string => `Job servers: ${addresses}.`;
-  if (options.web === undefined || events === undefined) return { ...manager, status };
-  const { startWebService } = await import('../web/web-service.ts'); // loaded on demand, as in serve.ts
-  const web = await startWebService({ ...site, web: options.web, options, servers, events }).catch(
-    async (error: unknown) => {
-      await manager.close();
-      throw error;
-    },
-  );
+  const web = await startWeb({ ...site, options, servers, events }).catch(async (error: unknown) => {
+    await manager.close();
+    throw error;
+  });
   return {
     reload: (configuration) => {
-      manager.reload(configuration);
-      web.reload(configuration);
+      for (const part of [manager, web]) part?.reload(configuration);
     },
-    refuse: (problem) => web.refuse(problem),
-    status,
-    close: async () => {
-      await web.close();
-      await manager.close();
-    },
+    refuse: (problem) => web?.refuse(problem),
+    status: () => `Job servers: ${addresses}.`,
+    close: () => closeAll([() => manager.close(), () => web?.close()]),
   };
 }

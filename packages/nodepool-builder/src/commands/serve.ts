@@ -2,12 +2,8 @@ import { appendFileSync } from 'node:fs';
 import { formatAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { formatBytes } from '@nodepool-builder/image-builder/internal';
-import { closeAll } from '../daemon/close-all.ts';
-import {
-  type ManagerService,
-  type ManagerServiceOptions,
-  startManagerService,
-} from '../daemon/manager-service.ts';
+import { type Closer, closeAll } from '../daemon/close-all.ts';
+import { startManagerService } from '../daemon/manager-service.ts';
 import { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
 import { backgroundLogSettings, defaultLogSettings } from '../logging/read-log-settings.ts';
 import type { LogLevel } from '../logging/record-format.ts';
@@ -15,12 +11,10 @@ import { errorLine } from '../terms/command-error.ts';
 import { exitReasonOf } from '../terms/exit-codes.ts';
 import { counted } from '../terms/units.ts';
 import { packageVersion } from '../terms/version.ts';
-import type { EventMetrics } from '../web/event-metrics.ts';
 import { openEventMetrics, type WebOptions } from '../web/web-options.ts';
-import type { WebService } from '../web/web-service.ts';
 import { reportToForeground } from './background.ts';
 import { writePidFile } from './pid-file.ts';
-import { runService, type Service, type ServiceOptions, type ServiceSite } from './service.ts';
+import { runService, type Service, type ServiceOptions, type ServiceSite, startWeb } from './service.ts';
 
 /** Settings of {@link serve}. */
 export interface ServeOptions
@@ -77,29 +71,33 @@ async function runBuilder(options: ServeOptions): Promise<void> {
       keepOnFailure: options.keepOnFailure,
       ...((embeddedGearmand || allInOne) && { embeddedGearmand: true }),
     });
-    const manager = allInOne
-      ? await startManager(builder, { ...site, onEvent: events?.onManagerEvent })
-      : undefined;
-    const web = await startWeb({ ...options, events }, builder, manager, site);
-    process.on('SIGUSR2', () => logDiagnostics(builder, logger));
-    const servers = builder.servers.map(formatAddress).join(', ');
-    const { images, directory } = builder.repository;
-    logger.info(`serving ${servers} with ${counted(images.size, 'image')} from ${directory}`);
-    await reportToForeground({});
-    return {
-      reload: (configuration) => {
-        builder.reload(configuration);
-        manager?.reload(configuration);
-        web?.reload(configuration);
-      },
-      refuse: (problem) => web?.refuse(problem),
-      status: () => `Job servers: ${servers}. Images: ${builder.repository.images.size}.`,
-      close: async (urgent) => {
+    const closers: Closer[] = [() => builder.close()];
+    try {
+      const { servers, repository } = builder;
+      const manager = allInOne
+        ? await startManagerService({ ...site, servers, onEvent: events?.onManagerEvent })
+        : undefined;
+      closers.push(() => manager?.close());
+      const web = await startWeb({ ...site, options, servers, events, builder });
+      closers.unshift(() => web?.close());
+      process.on('SIGUSR2', () => logDiagnostics(builder, logger));
+      const addresses = servers.map(formatAddress).join(', ');
+      const images = counted(repository.images.size, 'image');
+      logger.info(`serving ${addresses} with ${images} from ${repository.directory}`);
+      await reportToForeground({});
+      return {
+        reload: (configuration) => {
+          for (const part of [builder, manager, web]) part?.reload(configuration);
+        },
+        refuse: (problem) => web?.refuse(problem),
+        status: () => `Job servers: ${addresses}. Images: ${repository.images.size}.`,
         // The manager records the results of the running jobs, and the page shows these jobs until they have ended.
-        const drain = () => builder.drain({ signal: urgent });
-        await closeAll([() => web?.close(), () => builder.close(), () => manager?.close(), drain]);
-      },
-    };
+        close: (urgent) => closeAll([...closers, () => builder.drain({ signal: urgent })]),
+      };
+    } catch (error) {
+      await closeAll(closers);
+      throw error;
+    }
   };
   try {
     const stopMessage = 'finishing the running jobs; send it again to stop them';
@@ -112,44 +110,6 @@ async function runBuilder(options: ServeOptions): Promise<void> {
 /** Writes crashes to the log, because after a rotation, standard error still goes to the old file. */
 function logCrash(log: string): void {
   process.on('uncaughtExceptionMonitor', (error) => appendFileSync(log, `${error.stack ?? String(error)}\n`));
-}
-
-/** Starts the manager of all builders at the job servers. */
-async function startManager(
-  builder: NodepoolBuilder,
-  options: Omit<ManagerServiceOptions, 'servers'>,
-): Promise<ManagerService> {
-  try {
-    return await startManagerService({ ...options, servers: builder.servers });
-  } catch (error) {
-    await builder.close();
-    throw error;
-  }
-}
-
-/** Starts the status page, if an address is configured. */
-async function startWeb(
-  options: ServeOptions & { readonly events: EventMetrics | undefined },
-  builder: NodepoolBuilder,
-  manager: ManagerService | undefined,
-  site: ServiceSite,
-): Promise<WebService | undefined> {
-  const { web, events } = options;
-  if (web === undefined || events === undefined) return undefined;
-  try {
-    const service = await import('../web/web-service.ts'); // loaded on demand, because it takes 80 ms
-    return await service.startWebService({
-      ...site,
-      web,
-      options,
-      servers: builder.servers,
-      events,
-      builder,
-    });
-  } catch (error) {
-    await closeAll([() => builder.close(), () => manager?.close()]);
-    throw error;
-  }
 }
 
 /** Logs the state of the process at SIGUSR2, at which the Python builder logs the stacks of its threads. */

@@ -6,6 +6,8 @@ import type { LogSettings } from '../logging/log-settings.ts';
 import { openLogging } from '../logging/logging.ts';
 import { readLogSettings } from '../logging/read-log-settings.ts';
 import { errorLine } from '../terms/command-error.ts';
+import type { EventMetrics } from '../web/event-metrics.ts';
+import type { WebService, WebServiceOptions } from '../web/web-service.ts';
 import { formatDiagnostic } from '../yaml/diagnostic.ts';
 import { stopSignal } from './stop-signal.ts';
 import { Systemd } from './systemd.ts';
@@ -114,6 +116,18 @@ export async function runService(
   } finally {
     stop.close();
   }
+}
+
+/** Starts the status page, if an address is configured. */
+export async function startWeb({
+  events,
+  ...site
+}: Omit<WebServiceOptions, 'events'> & { readonly events: EventMetrics | undefined }): Promise<
+  WebService | undefined
+> {
+  if (events === undefined) return undefined;
+  const { startWebService } = await import('../web/web-service.ts'); // loaded on demand, because it takes 80 ms
+  return await startWebService({ ...site, events });
 }
 
 /** Reloads of a service's configuration. */

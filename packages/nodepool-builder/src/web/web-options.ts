@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { usageError } from '../terms/command-error.ts';
@@ -82,18 +81,6 @@ export async function openEventMetrics(
   if (web === undefined) return undefined;
   const { EventMetrics: Metrics } = await import('./event-metrics.ts'); // a builder without the page starts faster
   return new Metrics(configuration, { runsManager });
-}
-
-/** Formats the options as arguments, with absolute paths. */
-export function webArguments(options: WebOptions): string[] {
-  const { web, webTokenFile, webTrustedHeader, webTrustedProxy, webUrl: url } = options;
-  return [
-    ...(web === undefined ? [] : [`--web=${web}`]),
-    ...(webTokenFile === undefined ? [] : [`--web-token-file=${resolve(webTokenFile)}`]),
-    ...(webTrustedHeader === undefined ? [] : [`--web-trusted-header=${webTrustedHeader}`]),
-    ...(webTrustedProxy === undefined ? [] : [`--web-trusted-proxy=${webTrustedProxy}`]),
-    ...(url === undefined ? [] : [`--web-url=${url}`]),
-  ];
 }
 
 /** Formats an address: `127.0.0.1:8080`, `[::1]:8080`. */

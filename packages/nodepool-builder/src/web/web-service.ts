@@ -13,8 +13,6 @@ import { type WebOptions, webAddress } from './web-options.ts';
 
 /** Settings of {@link startWebService}. */
 export interface WebServiceOptions {
-  /** `host:port`. */
-  readonly web: string;
   readonly options: WebOptions;
   readonly configuration: Configuration;
   readonly servers: readonly ServerAddress[];
@@ -41,8 +39,9 @@ export interface WebService {
  * @throws CommandError if it cannot listen, or the token cannot be read
  */
 export async function startWebService(site: WebServiceOptions): Promise<WebService> {
-  const address = webAddress(site.web);
   const { options, events, builder } = site;
+  const { web = '' } = options;
+  const address = webAddress(web);
   const access = await Access.open(options);
   const logger = site.logger('nodepool.web');
   const cloudImages = new CloudImageWatch({
@@ -83,7 +82,7 @@ export async function startWebService(site: WebServiceOptions): Promise<WebServi
     const isTaken = errnoOf(error) === 'EADDRINUSE';
     const remedy = `${isTaken ? 'stop the program that listens there, or ' : ''}choose another address with --web`;
     throw new CommandError(
-      `the status page cannot listen on ${site.web}: ${errorLine(error)}; ${remedy}`,
+      `the status page cannot listen on ${web}: ${errorLine(error)}; ${remedy}`,
       'refused',
       { cause: error },
     );
