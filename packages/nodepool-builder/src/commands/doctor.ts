@@ -1,14 +1,12 @@
 import { styleText } from 'node:util';
-import type { CheckArea, SettingsOf } from '@nodepool-builder/image-builder';
 import { hiddenTexts } from '@nodepool-builder/image-builder/internal';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type LoadedConfiguration, loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../configuration/modules.ts';
 import { CommandError, choiceOf } from '../terms/command-error.ts';
 import { append, positiveInteger } from '../terms/option-values.ts';
-import { recordSchema, TEXT, TEXT_OR_NULL } from '../terms/record-schema.ts';
 import { ConfigurationError } from '../yaml/diagnostic.ts';
-import { AREAS, type Check, runChecks } from './doctor/checks.ts';
+import { AREAS, type Check, type CheckRecord, runChecks } from './doctor/checks.ts';
 import { siteChecks } from './doctor/site-checks.ts';
 import { configOption, exampleOf, secureOption } from './options.ts';
 import { untilStopSignal } from './stop-signal.ts';
@@ -58,17 +56,6 @@ function parseArea(name: string, areas?: readonly string[]): readonly string[] {
   throw new InvalidArgumentError(choiceOf(AREA_NAMES));
 }
 
-/** Schema of one result. */
-export const CHECK_RECORD = recordSchema({
-  area: { enum: AREA_NAMES, description: 'Part of the site.' },
-  subject: { ...TEXT, description: 'Subject of the check.' },
-  status: { enum: ['ok', 'warning', 'problem'], description: '`problem`: something fails.' },
-  message: { ...TEXT, description: 'Result of the check.' },
-  remedy: { ...TEXT_OR_NULL, description: 'What to do; null if there is nothing to do.' },
-});
-
-type Result = SettingsOf<typeof CHECK_RECORD>;
-
 async function doctor(options: DoctorOptions, modules: Modules, signal: AbortSignal): Promise<void> {
   const results = await examine(options, modules, signal);
   if (options.json) console.log(JSON.stringify(results, null, 2));
@@ -80,7 +67,7 @@ async function examine(
   { config, secure, timeout, only }: DoctorOptions,
   modules: Modules,
   signal: AbortSignal,
-): Promise<readonly Result[]> {
+): Promise<readonly CheckRecord[]> {
   let loaded: LoadedConfiguration;
   try {
     loaded = await loadConfiguration(config, { modules, secure, checksHost: true });
@@ -118,17 +105,17 @@ function refusedFile({ file, diagnostics }: ConfigurationError): Check {
 const COLORS = { ok: 'green', warning: 'yellow', problem: 'red' } as const;
 
 /** Prints the results below the headings of their areas. */
-function print(results: readonly Result[]): void {
+function print(results: readonly CheckRecord[]): void {
   const width = Math.max(...Object.keys(COLORS).map((status) => status.length));
   for (const [area, found] of Map.groupBy(results, (result) => result.area)) {
-    console.log(styleText('bold', AREAS[area as CheckArea]));
+    console.log(styleText('bold', AREAS[area]));
     for (const { status, subject, message, remedy } of found) {
       const shown = styleText(COLORS[status], status.padEnd(width));
       console.log(`  ${shown}  ${subject}: ${message}`);
       if (remedy !== null) console.log(`  ${' '.repeat(width)}  to do: ${remedy}`);
     }
   }
-  const count = (wanted: Result['status']): number =>
+  const count = (wanted: CheckRecord['status']): number =>
     results.filter(({ status }) => status === wanted).length;
   console.log(`${count('ok')} ok; warnings: ${count('warning')}; problems: ${count('problem')}`);
 }

@@ -5,12 +5,12 @@ import type { RecordSchema } from '../terms/record-schema.ts';
 import { BUILT_IMAGE } from './build.ts';
 import { PRUNED_RECORD, REAPED_RECORD } from './cleanup.ts';
 import { CONVERTED_FILE } from './convert.ts';
-import { CHECK_RECORD } from './doctor.ts';
+import { CHECK_RECORD } from './doctor/checks.ts';
 import { OFFERED_IMAGE_RECORD } from './image-list.ts';
 import { LATEST } from './latest.ts';
 import { UNRECORDED_IMAGE_RECORD } from './manager-lists.ts';
 import { UPLOADED_IMAGE } from './upload.ts';
-import { VALIDATION_SCHEMA } from './validate.ts';
+import { VALIDATED_FILE } from './validate.ts';
 import { VERIFIED_IMAGE } from './verify.ts';
 
 /** The JSON of a command. */
@@ -45,22 +45,23 @@ export const OUTPUTS: Readonly<Record<string, CommandOutput>> = {
  * JSON Schemas by the path of the file in the package, for programs that read the output of `--json` or notifications.
  */
 export function outputSchemas(): Readonly<Record<string, object>> {
-  const schemas = Object.entries(OUTPUTS).map(([name, { command, isList, record }]) => {
-    const schema = {
-      $schema: 'http://json-schema.org/draft-07/schema#',
-      title: `Output of nodepool-builder ${command} --json`,
-      ...(isList ? { type: 'array', items: record } : record),
-    };
-    return [`schemas/${name}.schema.json`, schema] as const;
+  const schemas = Object.entries(OUTPUTS).map(([name, output]) => {
+    return [`schemas/${name}.schema.json`, outputSchema(output)] as const;
   });
-  const notification = {
-    $schema: 'http://json-schema.org/draft-07/schema#',
-    title: 'Event of nodepool-builder, as receivers of notifications get it',
-    ...EVENT_SCHEMA,
-  };
   return {
-    'validate.schema.json': VALIDATION_SCHEMA,
-    'schemas/notification.schema.json': notification,
+    'validate.schema.json': outputSchema({ command: 'validate', isList: true, record: VALIDATED_FILE }),
+    'schemas/notification.schema.json': {
+      $schema: DRAFT,
+      title: 'Event of nodepool-builder, as receivers of notifications get it',
+      ...EVENT_SCHEMA,
+    },
     ...Object.fromEntries(schemas),
   };
+}
+
+const DRAFT = 'http://json-schema.org/draft-07/schema#';
+
+function outputSchema({ command, isList, record }: CommandOutput): object {
+  const title = `Output of nodepool-builder ${command} --json`;
+  return { $schema: DRAFT, title, ...(isList ? { type: 'array', items: record } : record) };
 }

@@ -1,13 +1,15 @@
 import { resolve } from 'node:path';
 import { styleText } from 'node:util';
+import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { type Command, Option } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../configuration/modules.ts';
 import { jsonSchema } from '../configuration/schema.ts';
 import { CommandError, usageError } from '../terms/command-error.ts';
 import type { ExitReason } from '../terms/exit-codes.ts';
+import { recordSchema, TEXT } from '../terms/record-schema.ts';
 import { counted } from '../terms/units.ts';
-import { ConfigurationError, formatDiagnostic, type LocatedDiagnostic } from '../yaml/diagnostic.ts';
+import { ConfigurationError, formatDiagnostic } from '../yaml/diagnostic.ts';
 import { configOption, exampleOf, secureOption } from './options.ts';
 
 interface ValidateOptions {
@@ -18,56 +20,33 @@ interface ValidateOptions {
   readonly strict?: true;
 }
 
-/** Result of the validation of one file: the keys of its JSON. */
-interface ValidatedFile {
-  readonly file: string;
-  readonly valid: boolean;
-  readonly diskimages: number | null;
-  readonly providers: number | null;
-  /** Diagnostics of the file, or of another file that it needs. */
-  readonly diagnostics: readonly (LocatedDiagnostic & { readonly file: string })[];
-}
+const COUNT_OR_NULL = { type: ['integer', 'null'], minimum: 0 } as const;
+const POSITION = { type: 'integer', minimum: 1 } as const;
 
-const COUNT = { type: ['integer', 'null'], minimum: 0 };
-const POSITION = { type: 'integer', minimum: 1 };
-
-/** JSON Schema of `validate --json`: one entry for each file. */
-export const VALIDATION_SCHEMA = {
-  $schema: 'http://json-schema.org/draft-07/schema#',
-  title: 'Output of nodepool-builder validate --json',
-  type: 'array',
-  items: {
-    type: 'object',
-    additionalProperties: false,
-    required: ['file', 'valid', 'diskimages', 'providers', 'diagnostics'],
-    properties: {
-      file: { type: 'string', description: 'Absolute path.' },
-      valid: { type: 'boolean', description: 'False if the command fails because of this file.' },
-      diskimages: { ...COUNT, description: 'Number of disk images; null if the file cannot be used.' },
-      providers: { ...COUNT, description: 'Number of providers; null if the file cannot be used.' },
-      diagnostics: {
-        type: 'array',
-        items: {
-          type: 'object',
-          additionalProperties: false,
-          required: ['file', 'line', 'column', 'severity', 'reason', 'remedy'],
-          properties: {
-            file: { type: 'string', description: 'The file, or another one that it needs.' },
-            line: POSITION,
-            column: POSITION,
-            severity: {
-              enum: ['error', 'job-error', 'warning'],
-              description:
-                '`error`: the daemon refuses the file. `job-error`: jobs of an image fail on every host. `warning`: anything else.',
-            },
-            reason: { type: 'string' },
-            remedy: { type: 'string' },
-          },
-        },
+/** Schema of the validation of one file. */
+export const VALIDATED_FILE = recordSchema({
+  file: { ...TEXT, description: 'Absolute path.' },
+  valid: { type: 'boolean', description: 'False if the command fails because of this file.' },
+  diskimages: { ...COUNT_OR_NULL, description: 'Number of disk images; null if the file cannot be used.' },
+  providers: { ...COUNT_OR_NULL, description: 'Number of providers; null if the file cannot be used.' },
+  diagnostics: {
+    type: 'array',
+    items: recordSchema({
+      file: { ...TEXT, description: 'The file, or another one that it needs.' },
+      line: POSITION,
+      column: POSITION,
+      severity: {
+        enum: ['error', 'job-error', 'warning'],
+        description:
+          '`error`: the daemon refuses the file. `job-error`: jobs of an image fail on every host. `warning`: anything else.',
       },
-    },
+      reason: TEXT,
+      remedy: TEXT,
+    }),
   },
-} as const;
+});
+
+type ValidatedFile = SettingsOf<typeof VALIDATED_FILE>;
 
 /** `validate [FILE…]`: checks configuration files. */
 export function registerValidate(program: Command, modules: Modules): void {

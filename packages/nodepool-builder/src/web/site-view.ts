@@ -16,7 +16,7 @@ import { askServers } from '../site/ask-servers.ts';
 import { readBuilderStatuses } from '../site/builder-status.ts';
 import { NO_MANAGER } from '../site/served-request.ts';
 import { hasStore } from '../site/state-view.ts';
-import { CommandError, errorLine } from '../terms/command-error.ts';
+import { CommandError, errorLine, SILENT_LOGGER } from '../terms/command-error.ts';
 import type { CloudImageRecord, CloudImageWatch } from './cloud-image-watch.ts';
 
 /** The state of all images and builders at one time. */
@@ -59,9 +59,6 @@ const TIMEOUT = 5000;
 export const RECORDS_PROBLEM = 'cannot read the records of the manager';
 
 const NO_RECORDS: ManagerState = { builds: new Map(), uploads: new Map(), pauses: new Map() };
-
-/** A preview would log the same warning at each refresh, but the page shows the error. */
-const SILENT: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
 /** Collects the data of the page, the API and the metrics on request. All callers share one refresh. */
 export class SiteView extends EventEmitter<{ site: [Site] }> {
@@ -178,15 +175,6 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
     signal.throwIfAborted();
     const configuration = this.#configuration;
     const problems = this.#refused === undefined ? [] : [this.#refused];
-    const or = async <T>(what: string, promise: Promise<T>, otherwise: T): Promise<T> => {
-      try {
-        return await promise;
-      } catch (error) {
-        signal.throwIfAborted();
-        problems.push(`${what}: ${errorLine(error)}`);
-        return otherwise;
-      }
-    };
     const [builders, servers] = await Promise.all([
       readBuilderStatuses(this.servers, signal).catch((error: unknown) => {
         if (error instanceof CommandError) problems.push(errorLine(error));
@@ -195,7 +183,11 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
       Promise.all(this.servers.map((server) => askServer(server, signal))),
     ]);
     // Read last, because a job that ended in between would seem to wait.
-    const records = await or(RECORDS_PROBLEM, this.#readRecords(configuration), undefined);
+    const records = await this.#readRecords(configuration).catch((error: unknown) => {
+      signal.throwIfAborted();
+      problems.push(`${RECORDS_PROBLEM}: ${errorLine(error)}`);
+      return undefined;
+    });
     if (records?.isManaged === false) problems.push(NO_MANAGER);
     const silent = servers.filter(({ functions }) => functions === undefined);
     for (const { address } of silent) problems.push(`job server ${address} does not reply`);
@@ -226,7 +218,7 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
         configuration: toManagerConfiguration(configuration),
         store: view,
         servers: this.servers,
-        logger: SILENT,
+        logger: SILENT_LOGGER, // it would log the same warning at each refresh, but the page shows the error
       });
       return { state, plan, isManaged: (await store.describeLeader()) !== undefined };
     } catch (error) {

@@ -1,12 +1,10 @@
-import type { Logger } from '@nodepool-builder/image-builder';
 import { attempt } from '@nodepool-builder/image-builder/internal';
 import { readTrustedKeys } from '@nodepool-builder/provenance';
 import { SiteAttestation } from '../../attestation/site-attestation.ts';
 import { isSigning, trustedKeyFiles } from '../../configuration/attestation.ts';
 import type { Configuration } from '../../configuration/configuration.ts';
+import { SILENT_LOGGER } from '../../terms/command-error.ts';
 import type { Check } from './checks.ts';
-
-const SILENT: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
 /**
  * Checks that the site's key can sign, and that the trusted keys are valid. Returns no checks if the site has no such
@@ -28,30 +26,27 @@ function signerCheck(configuration: Configuration): Check {
   const { attestation } = configuration;
   const [command] = attestation?.['sign-command'] ?? [];
   const subject = command === undefined ? `key ${attestation?.key}` : `sign-command ${command}`;
-  return {
-    area: 'attestations',
-    subject,
-    async *run(signal) {
-      const { value, problem } = await attempt(subject, signal, async () => {
-        const attester = await new SiteAttestation(configuration, SILENT).attester();
-        await attester?.check();
-        return attester?.keyId;
-      });
-      yield problem ?? { subject, status: 'ok', message: `signs; key id: ${value}` };
-    },
-  };
+  return keyCheck(subject, async () => {
+    const attester = await new SiteAttestation(configuration, SILENT_LOGGER).attester();
+    await attester?.check();
+    return `signs; key id: ${attester?.keyId}`;
+  });
 }
 
 function trustedKeyCheck(file: string): Check {
-  const subject = `trusted key ${file}`;
+  return keyCheck(`trusted key ${file}`, async () => {
+    const [key] = await readTrustedKeys([file]);
+    return `is a public key; key id: ${key?.keyId}`;
+  });
+}
+
+function keyCheck(subject: string, use: () => Promise<string>): Check {
   return {
     area: 'attestations',
     subject,
     async *run(signal) {
-      const { value, problem } = await attempt(subject, signal, async () => {
-        return await readTrustedKeys([file]);
-      });
-      yield problem ?? { subject, status: 'ok', message: `is a public key; key id: ${value?.[0]?.keyId}` };
+      const { value: message, problem } = await attempt(subject, signal, use);
+      yield problem ?? { subject, status: 'ok', message };
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { CheckArea, CheckResult } from '@nodepool-builder/image-builder';
+import type { CheckArea, CheckResult, SettingsOf } from '@nodepool-builder/image-builder';
 import {
   attempt,
   createMask,
@@ -7,6 +7,7 @@ import {
   unlessAborted,
   visible,
 } from '@nodepool-builder/image-builder/internal';
+import { recordSchema, TEXT, TEXT_OR_NULL } from '../../terms/record-schema.ts';
 
 /** The areas with their headings, in the order of the output. */
 export const AREAS: Readonly<Record<CheckArea, string>> = {
@@ -31,13 +32,20 @@ export interface Check {
   /** Subject of the result if the check times out or fails. */
   readonly subject: string;
   /** Yields results one by one. Results before a timeout count. */
-  run(signal: AbortSignal): AsyncIterable<CheckResult>;
+  run(signal: AbortSignal): AsyncIterable<CheckResult> | Iterable<CheckResult | Promise<CheckResult>>;
 }
 
+/** Schema of one result. */
+export const CHECK_RECORD = recordSchema({
+  area: { enum: Object.keys(AREAS) as CheckArea[], description: 'Part of the site.' },
+  subject: { ...TEXT, description: 'Subject of the check.' },
+  status: { enum: ['ok', 'warning', 'problem'], description: '`problem`: something fails.' },
+  message: { ...TEXT, description: 'Result of the check.' },
+  remedy: { ...TEXT_OR_NULL, description: 'What to do; null if there is nothing to do.' },
+});
+
 /** A result, with its area. */
-export interface CheckRecord extends Required<Omit<CheckResult, 'remedy'>> {
-  readonly remedy: string | null;
-}
+export type CheckRecord = SettingsOf<typeof CHECK_RECORD>;
 
 /**
  * Runs all checks concurrently, each with a time limit, and returns their results by area. Results that differ only in

@@ -16,9 +16,7 @@ export function clockCheck(): Check {
   return {
     area: 'clock',
     subject: SUBJECT,
-    async *run(signal) {
-      yield await checkSynchronisation(signal);
-    },
+    run: (signal) => [checkSynchronisation(signal)],
   };
 }
 

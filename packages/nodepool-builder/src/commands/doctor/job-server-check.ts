@@ -46,14 +46,12 @@ async function* checkJobServer(
       if (error instanceof ConnectionError) throw error;
       return undefined;
     });
-    const offered = functions.filter(({ availableWorkers }) => availableWorkers > 0).length;
+    const available = functions.filter(({ availableWorkers }) => availableWorkers > 0);
+    const offered = new Set(available.map(({ name }) => name));
     const tls = server.tls === undefined ? '' : ' over TLS';
-    const message = `responds${tls}, version ${version ?? 'unknown'}; functions offered: ${offered}`;
+    const message = `responds${tls}, version ${version ?? 'unknown'}; functions offered: ${offered.size}`;
     yield { subject, status: 'ok', message };
-    const names = new Set(
-      functions.filter(({ availableWorkers }) => availableWorkers > 0).map(({ name }) => name),
-    );
-    yield* checkFunctions(subject, names, configuration);
+    yield* checkFunctions(subject, offered, configuration);
   } finally {
     signal.removeEventListener('abort', hangUp);
     await admin.close();

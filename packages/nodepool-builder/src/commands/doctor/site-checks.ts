@@ -3,7 +3,6 @@ import {
   type CheckResult,
   ImageError,
   type ImageProvider,
-  type Logger,
   readImages,
 } from '@nodepool-builder/image-builder';
 import {
@@ -17,39 +16,41 @@ import type { Configuration, DiskImageConfiguration } from '../../configuration/
 import type { LoadedConfiguration } from '../../configuration/load.ts';
 import type { Modules } from '../../configuration/modules.ts';
 import { Providers } from '../../site/providers.ts';
+import { SILENT_LOGGER } from '../../terms/command-error.ts';
 import { humanPath } from '../../yaml/diagnostic.ts';
 import { attestationChecks } from './attestation-check.ts';
 import type { Check } from './checks.ts';
 import { clockCheck } from './clock-check.ts';
 import { jobServerChecks } from './job-server-check.ts';
 
-/** Discards warnings of the checked parts, because they are already results. */
-const SILENT: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-
-/** The checks of a site, and the resources that they hold open. */
-export interface SiteChecks extends Disposable {
-  readonly checks: readonly Check[];
-}
-
 /** All checks of a configured site. Nothing is sent or run before a check starts. */
-export function siteChecks(loaded: LoadedConfiguration): SiteChecks {
+export function siteChecks(loaded: LoadedConfiguration): Disposable & { readonly checks: readonly Check[] } {
   const { configuration, plugins } = loaded;
+  const { 'images-dir': directory } = configuration;
   const providers = new Providers({
-    logger: () => SILENT,
-    instances: { directory: configuration['images-dir'], owner: 'doctor' },
+    logger: () => SILENT_LOGGER, // its warnings are already results
+    instances: { directory, owner: 'doctor' },
   });
   providers.configure(configuration);
-  const largestImage = findLargestImage(configuration['images-dir']);
-  const checks = [
+  const largestImage = findLargestImage(directory);
+  const checks: readonly Check[] = [
     configurationCheck(loaded),
     ...configuration.diskimages.map((diskimage) => diskImageCheck(diskimage, plugins.modules)),
     ...spaceChecks(configuration, largestImage),
-    imagesDirectoryCheck(configuration),
+    {
+      area: 'images-dir',
+      subject: `images-dir ${directory}`,
+      run: (signal) => checkImagesDirectory(directory, signal),
+    },
     ...jobServerChecks(configuration),
     ...providerChecks(configuration, providers, largestImage),
     ...instanceChecks(configuration, plugins.modules, providers),
     ...attestationChecks(configuration),
-    managerCheck(configuration),
+    {
+      area: 'manager',
+      subject: 'store of the manager',
+      run: (signal) => diagnoseStore(configuration.manager.store, signal),
+    },
     clockCheck(),
   ];
   return { checks, [Symbol.dispose]: () => providers[Symbol.dispose]() };
@@ -122,33 +123,16 @@ function spaceChecks(
   largestImage: Promise<number | undefined>,
 ): readonly Check[] {
   const { 'images-dir': images, 'build-log-dir': logs = images, buildLogLimit } = configuration;
-  return [
-    freeSpaceCheck('images-dir', async () =>
-      checkFreeSpace('images-dir', images, await largestImage, 'the largest image'),
-    ),
-    freeSpaceCheck('build-log-dir', () =>
-      checkFreeSpace('build-log-dir', logs, buildLogLimit, 'the longest build log'),
-    ),
-    freeSpaceCheck(tmpdir(), () => checkFreeSpace(tmpdir(), tmpdir(), undefined, '')),
-  ];
-}
-
-function freeSpaceCheck(name: string, run: () => Promise<CheckResult>): Check {
-  return {
+  const checks: Readonly<Record<string, () => Promise<CheckResult>>> = {
+    'images-dir': async () => checkFreeSpace('images-dir', images, await largestImage, 'the largest image'),
+    'build-log-dir': () => checkFreeSpace('build-log-dir', logs, buildLogLimit, 'the longest build log'),
+    [tmpdir()]: () => checkFreeSpace(tmpdir(), tmpdir(), undefined, ''),
+  };
+  return Object.entries(checks).map(([name, check]) => ({
     area: 'disk',
     subject: `free space in ${name}`,
-    async *run() {
-      yield await run();
-    },
-  };
-}
-
-function imagesDirectoryCheck({ 'images-dir': directory }: Configuration): Check {
-  return {
-    area: 'images-dir',
-    subject: `images-dir ${directory}`,
-    run: (signal) => checkImagesDirectory(directory, signal),
-  };
+    run: () => [check()],
+  }));
 }
 
 /** Runs the checks of each image provider, or lists the images of a provider without checks. */
@@ -189,19 +173,6 @@ function instanceChecks(
     area: 'providers',
     alsoIn: ['tools', 'rights', 'clock'],
     subject: `instances of provider ${name}`,
-    async *run(signal) {
-      const results = providers.instanceProvider(name).diagnose?.({ signal });
-      if (results !== undefined) yield* results;
-    },
+    run: (signal) => providers.instanceProvider(name).diagnose?.({ signal }) ?? [],
   }));
-}
-
-function managerCheck({ manager }: Configuration): Check {
-  return {
-    area: 'manager',
-    subject: 'store of the manager',
-    async *run(signal) {
-      yield* diagnoseStore(manager.store, signal);
-    },
-  };
 }
