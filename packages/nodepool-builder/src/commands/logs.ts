@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
-import type { StateStore } from '@nodepool-builder/image-manager';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { logFunction } from '../protocol/log-part.ts';
@@ -9,7 +8,7 @@ import { builderLog, type LogName } from '../site/builder-log.ts';
 import { readBuilderStatuses } from '../site/builder-status.ts';
 import { buildRecord, uploadRecord } from '../site/format-records.ts';
 import { SHORTENED_NOTE } from '../site/log-source.ts';
-import { hasStore, withStore } from '../site/state-view.ts';
+import { withStoreIfAny } from '../site/state-view.ts';
 import { CommandError } from '../terms/command-error.ts';
 import { printable } from '../terms/printable.ts';
 import type { ConfiguredCommand, ConfiguredSite } from './configured-command.ts';
@@ -87,23 +86,15 @@ async function findLog(
   const wanted = uploadId ?? id;
   const running = jobs.find((job) => job['upload-id'] === wanted)?.['image-id'];
   const recorded = async (): Promise<string | undefined> =>
-    (await withRecords(await site.configuration(), (store) => store.read()))?.uploads.get(wanted)?.imageId;
+    (await withStoreIfAny(await site.configuration(), (store) => store.read()))?.uploads.get(wanted)?.imageId;
   const uploaded = running ?? (await recorded());
   if (uploaded !== undefined) return { imageId: uploaded, uploadId: wanted };
   return { imageId: imageId ?? id, ...(uploadId !== undefined && { uploadId }) };
 }
 
-/** Reads the records of the manager; undefined if this host has none. */
-async function withRecords<T>(
-  configuration: Configuration,
-  read: (store: StateStore) => Promise<T>,
-): Promise<T | undefined> {
-  return hasStore(configuration) ? await withStore(configuration, read) : undefined;
-}
-
 /** Explains from the manager's records why no builder has a log of a build or an upload; undefined if they do not. */
 async function explain(configuration: Configuration, id: string): Promise<string | undefined> {
-  const records = await withRecords(configuration, (store) => readState(configuration, store));
+  const records = await withStoreIfAny(configuration, (store) => readState(configuration, store));
   if (records === undefined) return undefined;
   const { builds, uploads, work } = records;
   const upload = uploads.get(id);

@@ -1,9 +1,8 @@
-import type { StateStore } from '@nodepool-builder/image-manager';
 import { jobServers } from '../configuration/gearman-server.ts';
 import { cancel } from '../site/cancel.ts';
 import { thisUser } from '../site/control-jobs.ts';
 import { askManager, REQUESTS } from '../site/manager-requests.ts';
-import { hasStore, withStore } from '../site/state-view.ts';
+import { withStore, withStoreIfAny } from '../site/state-view.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 
 /** The commands that only send a request to the manager, and print its result within seconds. */
@@ -32,9 +31,7 @@ export const CANCEL: ConfiguredCommand = {
   example: 'debian-20161118140211-9f3c',
   run: async (site, _, id) => {
     const configuration = await site.configuration();
-    const useStore = hasStore(configuration)
-      ? async <T>(work: (store: StateStore) => Promise<T>): Promise<T> => await withStore(configuration, work)
-      : undefined;
-    console.log(await cancel(jobServers(configuration), id, thisUser(), useStore));
+    const servers = jobServers(configuration);
+    console.log(await cancel(servers, id, thisUser(), (work) => withStoreIfAny(configuration, work)));
   },
 };

@@ -11,7 +11,7 @@ import { requireManager, serveRequest } from './served-request.ts';
  *
  * @param id image-id, upload-id, or name of a disk image
  * @param by user who cancels it: `root@host`
- * @param useStore opens the manager's store; undefined without a manager
+ * @param useStore opens the manager's store; resolves with undefined without a manager
  * @returns a description of what was cancelled
  * @throws CommandError `not-found`, `refused`, `unreachable`; GearmanError; StoreError
  */
@@ -19,7 +19,7 @@ export async function cancel(
   servers: readonly ServerAddress[],
   id: string,
   by: string,
-  useStore?: <T>(work: (store: StateStore) => Promise<T>) => Promise<T>,
+  useStore: <T>(work: (store: StateStore) => Promise<T>) => Promise<T | undefined>,
 ): Promise<string> {
   const jobs = (await readBuilderStatuses(servers)).flatMap((builder) => builder.jobs);
   const exact = jobs.filter((job) => idOf(job) === id);
@@ -32,7 +32,7 @@ export async function cancel(
     await cancelJob(servers, job['image-id'], by, job['upload-id']);
     return `${job.kind} ${idOf(job)} is cancelled`;
   }
-  const withdrawn = await useStore?.((store) => withdraw(store, id, by));
+  const withdrawn = await useStore((store) => withdraw(store, id, by));
   if (withdrawn !== undefined) return withdrawn;
   const remedy = 'compare the id with "dib-image-list" and "image-list"';
   throw new CommandError(`no builder runs a build or an upload with the id ${id}; ${remedy}`, 'not-found');

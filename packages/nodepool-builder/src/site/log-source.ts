@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { unlessAborted } from '@nodepool-builder/image-builder/internal';
 import type { LogChunk } from '../protocol/log-part.ts';
 
 /** Reads a log from an offset. If nothing follows, it waits for a few seconds. */
@@ -55,7 +56,7 @@ export class LogSource {
       loading = this.#load(offset).finally(() => this.#loading.delete(offset));
       this.#loading.set(offset, loading);
     }
-    return await untilAborted(loading, signal);
+    return await unlessAborted(loading, signal);
   }
 
   /** Stops waiting for the builder. */
@@ -106,18 +107,6 @@ export class LogSource {
     let size = this.#kept.reduce((sum, one) => sum + one.data.length, 0);
     while (size > KEPT && this.#kept.length > 1) size -= this.#kept.shift()?.data.length ?? 0;
     return part;
-  }
-}
-
-/** Waits for a promise that other callers share. */
-async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const abort = (): void => reject(signal.reason as Error);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', abort);
   }
 }
 

@@ -46,6 +46,14 @@ export async function withStore<T>(
   return await withOpenStore(configuration, work);
 }
 
+/** Like {@link withStore}, but resolves with undefined if no manager has ever run with this configuration. */
+export async function withStoreIfAny<T>(
+  configuration: Configuration,
+  work: (store: StateStore) => Promise<T>,
+): Promise<T | undefined> {
+  return hasStore(configuration) ? await withOpenStore(configuration, work) : undefined;
+}
+
 /** Opens the manager's store for one task, and closes it. Creates the store if necessary. @throws StoreError */
 export async function withOpenStore<T>(
   { manager }: Configuration,
