@@ -7,7 +7,7 @@ import { openLogging } from '../logging/logging.ts';
 import { readLogSettings } from '../logging/read-log-settings.ts';
 import { errorLine } from '../terms/command-error.ts';
 import type { EventMetrics } from '../web/event-metrics.ts';
-import type { WebService, WebServiceOptions } from '../web/web-service.ts';
+import type { WebServiceOptions } from '../web/web-service.ts';
 import { formatDiagnostic } from '../yaml/diagnostic.ts';
 import { stopSignal } from './stop-signal.ts';
 import { Systemd } from './systemd.ts';
@@ -122,9 +122,7 @@ export async function runService(
 export async function startWeb({
   events,
   ...site
-}: Omit<WebServiceOptions, 'events'> & { readonly events: EventMetrics | undefined }): Promise<
-  WebService | undefined
-> {
+}: Omit<WebServiceOptions, 'events'> & { readonly events: EventMetrics | undefined }) {
   if (events === undefined) return undefined;
   const { startWebService } = await import('../web/web-service.ts'); // loaded on demand, because it takes 80 ms
   return await startWebService({ ...site, events });

@@ -1,32 +1,26 @@
 import { CommandError } from '../terms/command-error.ts';
 
-/** Stop requests by signal. */
-export interface StopSignal {
-  /** Resolves with the first SIGTERM or SIGINT. */
-  readonly requested: Promise<NodeJS.Signals>;
-  /** Aborts with the second signal: running jobs have to stop. */
-  readonly urgent: AbortSignal;
-  /** Stops listening. */
-  close(): void;
-}
-
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
 /** Listens for SIGTERM and SIGINT. */
-export function stopSignal(): StopSignal {
+export function stopSignal() {
   const { promise: requested, resolve } = Promise.withResolvers<NodeJS.Signals>();
-  const urgent = new AbortController();
+  const stop = new AbortController();
+  const urgent: AbortSignal = stop.signal;
   let first = true;
   const take = (signal: NodeJS.Signals): void => {
     if (first) resolve(signal);
-    else urgent.abort(new Error(`the process received ${signal} again`));
+    else stop.abort(new Error(`the process received ${signal} again`));
     first = false;
   };
   for (const signal of STOP_SIGNALS) process.on(signal, take);
   return {
+    /** Resolves with the first SIGTERM or SIGINT. */
     requested,
-    urgent: urgent.signal,
-    close: () => {
+    /** Aborts with the second signal: running jobs have to stop. */
+    urgent,
+    /** Stops listening. */
+    close: (): void => {
       for (const signal of STOP_SIGNALS) process.off(signal, take);
     },
   };

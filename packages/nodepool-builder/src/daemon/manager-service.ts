@@ -10,7 +10,7 @@ import { Notifier } from './notifications/notifier.ts';
 /** Milliseconds between two checks of the ages of images. */
 const AGE_INTERVAL = 60_000;
 
-/** Settings of a {@link ManagerService}. */
+/** Settings of {@link startManagerService}. */
 export interface ManagerServiceOptions {
   readonly configuration: Configuration;
   readonly servers: readonly ServerAddress[];
@@ -22,20 +22,12 @@ export interface ManagerServiceOptions {
   readonly onEvent?: ((event: ManagerEvent) => void) | undefined;
 }
 
-/** A running manager with its store and providers. */
-export interface ManagerService {
-  /** Replaces the configuration, from the next plan on. */
-  reload(configuration: Configuration): void;
-  /** Stops the manager. Running jobs continue at the builders and are resumed after the next start. */
-  close(): Promise<void>;
-}
-
 /**
  * Starts a manager.
  *
  * @throws StoreError if the store cannot be opened
  */
-export async function startManagerService(options: ManagerServiceOptions): Promise<ManagerService> {
+export async function startManagerService(options: ManagerServiceOptions) {
   const { configuration, servers } = options;
   const logger = options.logger('nodepool.manager');
   const store = await openStateStore(configuration.manager.store);
@@ -64,7 +56,8 @@ export async function startManagerService(options: ManagerServiceOptions): Promi
     for (const image of newestImages(current, manager.records, Date.now())) notifier.notify(image);
   }, AGE_INTERVAL);
   return {
-    reload: (changed) => {
+    /** Replaces the configuration, from the next plan on. */
+    reload: (changed: Configuration): void => {
       if (changed.manager.store !== configuration.manager.store) {
         logger.warn('manager.store is unchanged; restart to use another store');
       }
@@ -73,7 +66,8 @@ export async function startManagerService(options: ManagerServiceOptions): Promi
       providers.configure(changed);
       manager.reconfigure(toManagerConfiguration(changed));
     },
-    close: async () => {
+    /** Stops the manager. Running jobs continue at the builders and are resumed after the next start. */
+    close: async (): Promise<void> => {
       stop.abort(new Error('the manager is being stopped'));
       clearInterval(ages);
       await done;

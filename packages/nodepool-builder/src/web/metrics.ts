@@ -145,34 +145,31 @@ const METRICS: Readonly<Record<string, Metric>> = {
 };
 
 /** The gauges of this process's builder. */
-const LOCAL_METRICS: Readonly<Record<string, LocalMetric>> = {
-  image_size_bytes: {
-    help: 'Size of the newest image in images-dir here',
-    labels: ['diskimage', 'format'],
-    samples: ({ repository }, { diskimages }) => {
-      const newest = new Map(
-        [...repository.images.values()]
-          .toSorted((one, other) => one.builtAt.getTime() - other.builtAt.getTime())
-          .map((image) => [image.name, image]),
-      );
-      return diskimages.flatMap(({ name }) =>
-        (newest.get(name)?.files ?? []).map(
-          ({ format, size }): Sample => [{ diskimage: name, format }, size],
-        ),
-      );
+function localMetrics({ repository, uploads }: LocalBuilder): Readonly<Record<string, Metric>> {
+  return {
+    image_size_bytes: {
+      help: 'Size of the newest image in images-dir here',
+      labels: ['diskimage', 'format'],
+      samples: (_records, { configuration: { diskimages } }) => {
+        const newest = new Map(
+          [...repository.images.values()]
+            .toSorted((one, other) => one.builtAt.getTime() - other.builtAt.getTime())
+            .map((image) => [image.name, image]),
+        );
+        return diskimages.flatMap(({ name }) =>
+          (newest.get(name)?.files ?? []).map(
+            ({ format, size }): Sample => [{ diskimage: name, format }, size],
+          ),
+        );
+      },
     },
-  },
-  orphaned_uploads: {
-    help: 'Interrupted uploads from here that are neither resumed nor discarded yet',
-    labels: ['provider'],
-    samples: ({ uploads }, { providers }) =>
-      providers.map(({ name }) => [{ provider: name }, uploads.orphans.get(name) ?? 0]),
-  },
-};
-
-/** A gauge of this process. */
-interface LocalMetric extends Omit<Metric, 'samples'> {
-  readonly samples: (builder: LocalBuilder, configuration: Site['configuration']) => readonly Sample[];
+    orphaned_uploads: {
+      help: 'Interrupted uploads from here that are neither resumed nor discarded yet',
+      labels: ['provider'],
+      samples: (_records, { configuration: { providers } }) =>
+        providers.map(({ name }) => [{ provider: name }, uploads.orphans.get(name) ?? 0]),
+    },
+  };
 }
 
 /** Serves the state of the site and of this process to Prometheus, and an address for liveness checks. */
@@ -185,25 +182,17 @@ export function metrics(server: FastifyInstance, { view, events, builder }: WebC
   }
   const info = { help: 'Version of nodepool-builder', labelNames: ['version'], registers: [registry] };
   new Gauge({ ...info, name: 'nodepool_builder_build_info' }).set({ version: packageVersion() }, 1);
-  const show = (table: Readonly<Record<string, Omit<Metric, 'samples'>>>): ReadonlyMap<string, Gauge> =>
-    new Map(
-      Object.entries(table).map(([name, { help, labels }]) => {
-        const options = { name: `nodepool_builder_${name}`, help, labelNames: labels, registers: [registry] };
-        return [name, new Gauge(options)];
-      }),
-    );
-  const gauges = show({ ...METRICS, ...(builder && LOCAL_METRICS) });
-  const set = (name: string, samples: readonly Sample[]): void => {
-    const gauge = gauges.get(name);
-    gauge?.reset(); // a disk image or a builder may have been removed
-    for (const [labels, value] of samples) if (value !== undefined) gauge?.set(labels, value);
-  };
+  const table = { ...METRICS, ...(builder && localMetrics(builder)) };
+  const gauges = Object.entries(table).map(([name, { help, labels: labelNames, samples }]) => {
+    const options = { name: `nodepool_builder_${name}`, help, labelNames, registers: [registry] };
+    return { gauge: new Gauge(options), samples };
+  });
   server.get('/metrics', async (_request, reply) => {
     const site = await view.current();
     const records = siteRecords(site);
-    for (const [name, { samples }] of Object.entries(METRICS)) set(name, samples(records, site));
-    for (const [name, { samples }] of Object.entries(LOCAL_METRICS)) {
-      if (builder !== undefined) set(name, samples(builder, view.configuration));
+    for (const { gauge, samples } of gauges) {
+      gauge.reset(); // a disk image or a builder may have been removed
+      for (const [labels, value] of samples(records, site)) if (value !== undefined) gauge.set(labels, value);
     }
     const text = await Promise.all([registry.metrics(), events.registry.metrics()]);
     return await reply.type(registry.contentType).send(text.join('\n'));
@@ -243,10 +232,7 @@ function secondsOf(iso: string | null): number | undefined {
 function secondsFromRequest({
   requested,
   ended,
-}: {
-  readonly requested: string | null;
-  readonly ended: string | null;
-}): number | undefined {
+}: Pick<UploadRecord, 'requested' | 'ended'>): number | undefined {
   if (requested === null || ended === null) return undefined;
   return (Date.parse(ended) - Date.parse(requested)) / 1000;
 }

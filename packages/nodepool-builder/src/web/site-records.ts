@@ -70,10 +70,7 @@ export function siteRecords(site: Site): SiteRecords {
 }
 
 /** Sorts records, newest first. */
-function byRequest(
-  one: { readonly requested: string | null },
-  other: { readonly requested: string | null },
-): number {
+function byRequest(one: Pick<BuildRecord, 'requested'>, other: Pick<BuildRecord, 'requested'>): number {
   return (other.requested ?? '').localeCompare(one.requested ?? '');
 }
 

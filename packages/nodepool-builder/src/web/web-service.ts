@@ -22,61 +22,39 @@ export interface WebServiceOptions {
   readonly builder?: LocalBuilder;
 }
 
-/** The running status page. */
-export interface WebService {
-  /** Address for a browser: `http://127.0.0.1:8080`. */
-  readonly url: string;
-  reload(configuration: Configuration): void;
-  /** Shows why a changed configuration is not in force, until the next reload. */
-  refuse(problem: string): void;
-  /** Ends all requests and events, and closes the port. */
-  close(): Promise<void>;
-}
-
 /**
  * Serves the status page, the API and the metrics.
  *
  * @throws CommandError if it cannot listen, or the token cannot be read
  */
-export async function startWebService(site: WebServiceOptions): Promise<WebService> {
+export async function startWebService(site: WebServiceOptions) {
   const { options, events, builder } = site;
   const { web = '' } = options;
   const address = webAddress(web);
   const access = await Access.open(options);
   const logger = site.logger('nodepool.web');
-  const cloudImages = new CloudImageWatch({
-    configuration: site.configuration,
-    logger,
-  });
-  const view = new SiteView({
-    configuration: site.configuration,
-    servers: site.servers,
-    logger,
-    cloudImages,
-  });
-  const server = await createServer({
-    view,
-    access,
-    logger,
-    address,
-    options,
-    events,
-    builder,
-  });
+  const { configuration, servers } = site;
+  const cloudImages = new CloudImageWatch({ configuration, logger });
+  const view = new SiteView({ configuration, servers, logger, cloudImages });
+  const server = await createServer({ view, access, logger, address, options, events, builder });
+  /** Ends all requests and events, and closes the port. */
   const close = async (): Promise<void> => {
     await server.close();
     await view.close();
     await cloudImages.close();
   };
   try {
-    const url = await server.listen(address);
-    const reload = (configuration: Configuration): void => {
-      view.reload(configuration);
-      cloudImages.reload(configuration);
-      void events.configure(configuration);
+    logger.info(`status page at ${await server.listen(address)}`);
+    return {
+      reload: (changed: Configuration): void => {
+        view.reload(changed);
+        cloudImages.reload(changed);
+        void events.configure(changed);
+      },
+      /** Shows why a changed configuration is not in force, until the next reload. */
+      refuse: (problem: string): void => view.refuse(problem),
+      close,
     };
-    logger.info(`status page at ${url}`);
-    return { url, reload, refuse: (problem) => view.refuse(problem), close };
   } catch (error) {
     await close();
     const isTaken = errnoOf(error) === 'EADDRINUSE';
