@@ -6,11 +6,10 @@ import { PACKETS } from '@nodepool-builder/gearman-node';
 import { DIB_VARIABLES, INHERITED_VARIABLES } from '@nodepool-builder/image-builder/internal';
 import { createProgram } from '../packages/nodepool-builder/src/commands/main.ts';
 import { OUTPUTS, outputSchemas } from '../packages/nodepool-builder/src/commands/output-schemas.ts';
-import { Modules } from '../packages/nodepool-builder/src/configuration/modules.ts';
-import { withOptionalProviders } from '../packages/nodepool-builder/src/configuration/plugins.ts';
 import { jsonSchema } from '../packages/nodepool-builder/src/configuration/schema.ts';
 import { EVENT_SCHEMA } from '../packages/nodepool-builder/src/daemon/notifications/event.ts';
 import { EXIT_CODES } from '../packages/nodepool-builder/src/terms/exit-codes.ts';
+import { ALL_MODULES as MODULES } from './all-modules.ts';
 import { configurationSections } from './docs/configuration-tables.ts';
 import { exitCodeTable } from './docs/exit-code-table.ts';
 import { manPage } from './docs/man-page.ts';
@@ -18,8 +17,6 @@ import { outputTables, recordTable } from './docs/output-tables.ts';
 import { packetTable } from './docs/packet-table.ts';
 import { variableList, variableTable } from './docs/variable-table.ts';
 import { replaceSection } from './markdown.ts';
-
-const MODULES = await withOptionalProviders(Modules.builtIn);
 
 const GENERATED: readonly (readonly [page: string, section: string, text: string])[] = [
   ...configurationSections(MODULES),

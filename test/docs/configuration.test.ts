@@ -5,16 +5,13 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { DIB_VARIABLES, INHERITED_VARIABLES } from '@nodepool-builder/image-builder/internal';
 import { formatDiagnostic, loadConfiguration } from 'nodepool-builder';
-import { Modules } from '../../packages/nodepool-builder/src/configuration/modules.ts';
 import { loadAccessList } from '../../packages/nodepool-builder/src/configuration/option-files.ts';
-import { withOptionalProviders } from '../../packages/nodepool-builder/src/configuration/plugins.ts';
 import { readLogSettings } from '../../packages/nodepool-builder/src/logging/read-log-settings.ts';
+import { ALL_MODULES as MODULES } from '../../scripts/all-modules.ts';
 import { configurationSections } from '../../scripts/docs/configuration-tables.ts';
 import { variableList, variableTable } from '../../scripts/docs/variable-table.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { codeBlocks, readPage } from './markdown.ts';
-
-const MODULES = await withOptionalProviders(Modules.builtIn);
 
 const page = await readPage('docs/configuration.md');
 

@@ -2,13 +2,10 @@ import assert from 'node:assert/strict';
 import { glob } from 'node:fs/promises';
 import { describe, it } from 'node:test';
 import { createAjv } from '../../packages/image-builder/src/json-reader.ts';
-import { Modules } from '../../packages/nodepool-builder/src/configuration/modules.ts';
-import { withOptionalProviders } from '../../packages/nodepool-builder/src/configuration/plugins.ts';
 import { jsonSchema } from '../../packages/nodepool-builder/src/configuration/schema.ts';
 import { parseYaml } from '../../packages/nodepool-builder/src/yaml/yaml-document.ts';
+import { ALL_MODULES as MODULES } from '../../scripts/all-modules.ts';
 import { allPages, codeBlocks, ROOT, readPage } from './markdown.ts';
-
-const MODULES = await withOptionalProviders(Modules.builtIn);
 
 const FILE = 'packages/nodepool-builder/nodepool.schema.json';
 

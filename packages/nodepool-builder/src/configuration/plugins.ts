@@ -32,24 +32,13 @@ export async function loadPlugins(document: unknown, file: string, modules: Modu
   let all = modules;
   for (const { name, pointer } of plugins) {
     try {
-      all = await withPlugin(all, name, file);
+      const exported = await importPlugin(name, file);
+      all = all.with(Array.isArray(exported) ? exported : [exported]);
     } catch (error) {
       diagnostics.push({ pointer, ...explain(error, name, file) });
     }
   }
   return { names: plugins.map(({ name }) => name), modules: all, diagnostics };
-}
-
-/** Returns the modules with those of all optional providers, which must be installed. */
-export async function withOptionalProviders(modules: Modules): Promise<Modules> {
-  let all = modules;
-  for (const name of Object.values(OPTIONAL_PACKAGES)) all = await withPlugin(all, name, resolve('.'));
-  return all;
-}
-
-async function withPlugin(modules: Modules, name: string, file: string): Promise<Modules> {
-  const exported = await importPlugin(name, file);
-  return modules.with(Array.isArray(exported) ? exported : [exported]);
 }
 
 /** Keeps the plugins of this process. Warns if a reloaded configuration has others. */
