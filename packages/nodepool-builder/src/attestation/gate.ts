@@ -2,7 +2,8 @@ import {
   type Image,
   ImageError,
   type ImageFile,
-  type ImageFormat,
+  type ImageProvider,
+  type ImageRepository,
   type OperationOptions,
   type RequiredAttestation,
 } from '@nodepool-builder/image-builder';
@@ -61,15 +62,11 @@ export async function refuseUnproven(
 /** An image that is about to be uploaded. */
 export interface GatedUpload {
   readonly image: Image;
-  /** `images-dir`. */
-  readonly directory: string;
-  /** `providers[].name`. */
-  readonly provider: string;
-  /** Formats that the provider accepts, the preferred one first. */
-  readonly formats: readonly ImageFormat[];
+  readonly repository: Pick<ImageRepository, 'directory'>;
+  readonly provider: Pick<ImageProvider, 'name' | 'formats'>;
   readonly required: RequiredAttestation;
   /** Reads the public keys that the rules trust. */
-  readonly trustedKeys: () => Promise<readonly TrustedKey[]>;
+  readonly keys: () => Promise<readonly TrustedKey[]>;
   /** True if this site attests its conversions. */
   readonly isSigning: boolean;
 }
@@ -82,17 +79,19 @@ export interface GatedUpload {
  * @throws ImageError `attestation-refused`, `invalid-configuration`
  */
 export async function checkUpload(
-  { image, directory, provider, formats, required, trustedKeys, isSigning }: GatedUpload,
+  { image, repository: { directory }, provider, required, keys: readKeys, isSigning }: GatedUpload,
   { signal }: Required<Pick<OperationOptions, 'signal'>>,
 ): Promise<ImageFile | undefined> {
-  const name = `the upload of image ${image.id} to ${provider}`;
+  const name = `the upload of image ${image.id} to ${provider.name}`;
   if (image.files.length === 0) {
     throw new ImageError(
       'attestation-refused',
       `${name} is refused by require-attestation: it has no file, and snapshots are not attested; set formats of the disk image`,
     );
   }
-  const present = formats.flatMap((format) => image.files.find((file) => file.format === format) ?? [])[0];
+  const present = provider.formats.flatMap(
+    (format) => image.files.find((file) => file.format === format) ?? [],
+  )[0];
   const file = present ?? conversionSource(image.files);
   if (file === undefined) return undefined; // no such format can be made, which the upload reports
   if (present === undefined && !isSigning) {
@@ -102,7 +101,7 @@ export async function checkUpload(
         'set attestation.key, or have the image built in a format of the provider',
     );
   }
-  const keys = await trustedKeys();
+  const keys = await readKeys();
   const attestations = await readAttestations(directory, image.id);
   const checksums = await checksumsOf(file.path, { signal });
   const files = [{ path: file.path, format: file.format, sha256: checksums.sha256 }];

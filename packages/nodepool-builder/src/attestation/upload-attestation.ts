@@ -50,11 +50,11 @@ export class UploadAttestation {
    * @throws ImageError `invalid-configuration`, WorkFailError
    */
   static async open(
-    site: Pick<SiteAttestation, 'attester'> | undefined,
+    site: Pick<SiteAttestation, 'attester'>,
     configuration: ProviderConfiguration,
     repository: ImageRepository,
   ): Promise<UploadAttestation | undefined> {
-    const attester = await site?.attester();
+    const attester = await site.attester();
     if (attester === undefined) return undefined;
     try {
       await attester.check();

@@ -65,7 +65,7 @@ export async function openParts(options: NodepoolBuilderOptions, closers: Closer
     instances: { directory, owner: identity },
   });
   providers.configure(configuration);
-  const attestation = openAttestation(options, configuration);
+  const attestation = new SiteAttestation(configuration, builderLogger);
   const builders = createBuilders(options, configuration, providers, attestation);
   let servers = jobServers(configuration);
   if (options.embeddedGearmand ?? configuration['gearman-servers'].length === 0) {
@@ -126,14 +126,6 @@ export async function openParts(options: NodepoolBuilderOptions, closers: Closer
     servers,
   };
   return { ...parts, closeServices, closers };
-}
-
-/** Opens the attestations of a configuration. No key is read yet. */
-export function openAttestation(
-  { logger }: NodepoolBuilderOptions,
-  configuration: Configuration,
-): SiteAttestation {
-  return new SiteAttestation(configuration, logger('nodepool.builder'));
 }
 
 export function createBuilders(

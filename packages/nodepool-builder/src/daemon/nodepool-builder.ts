@@ -3,18 +3,12 @@ import { formatAddress, type JobHandler, type ServerAddress, Worker } from '@nod
 import type { BaseImageBuilder, ImageRepository, Logger } from '@nodepool-builder/image-builder';
 import { inSlices } from '@nodepool-builder/image-builder/internal';
 import { cancelFunction } from '@nodepool-builder/image-manager/protocol';
-import type { SiteAttestation } from '../attestation/site-attestation.ts';
+import { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { encodeBuilderStatus, statusFunction } from '../protocol/builder-status.ts';
 import { functionName, imageFunctions, isOffered, type Verb, verbOf } from '../protocol/functions.ts';
 import { logFunction } from '../protocol/log-part.ts';
-import {
-  createBuilders,
-  type NodepoolBuilderOptions,
-  openAttestation,
-  openParts,
-  type Parts,
-} from './builder-parts.ts';
+import { createBuilders, type NodepoolBuilderOptions, openParts, type Parts } from './builder-parts.ts';
 import { type Closer, closeAll } from './close-all.ts';
 import { isImageOffered } from './fleet.ts';
 import { FormerImages } from './former-images.ts';
@@ -137,7 +131,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       const names = this.servers.map(formatAddress).join(', ');
       this.#logger.warn(`gearman-servers stay ${names}; restart to use others`);
     }
-    this.#attestation = openAttestation(this.#options, configuration);
+    this.#attestation = new SiteAttestation(configuration, this.#logger);
     this.#builders = createBuilders(this.#options, configuration, this.#parts.providers, this.#attestation);
     this.#configuration = configuration;
     this.#parts.uploads.retry();

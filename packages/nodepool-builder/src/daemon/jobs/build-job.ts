@@ -36,8 +36,7 @@ export interface BuildJobContext {
   > & { readonly diskimages: readonly Pick<DiskImageConfiguration, 'name' | 'isImported'>[] };
   readonly repository: ImageRepository;
   readonly running: RunningJobs;
-  /** Attestation of builds. Default: nothing is attested. */
-  readonly attestation?: Pick<SiteAttestation, 'attester'>;
+  readonly attestation: Pick<SiteAttestation, 'attester'>;
   /** Returns the builder of a disk image; undefined if the disk image is not configured. */
   builder(diskimage: string): BaseImageBuilder | undefined;
   readonly statistics: Statistics;
@@ -108,7 +107,7 @@ async function build(
   const elapsed = (): number => performance.now() - started;
   statistics.buildStarted(name);
   try {
-    const attester = await attestation?.attester();
+    const attester = await attestation.attester();
     const image = await builder
       .build({
         imageId,

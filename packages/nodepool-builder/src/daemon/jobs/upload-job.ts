@@ -14,6 +14,7 @@ import {
 } from '@nodepool-builder/image-builder';
 import { inheritedEnvironment, withTimeout } from '@nodepool-builder/image-builder/internal';
 import { encodeResult } from '@nodepool-builder/image-manager/protocol';
+import type { TrustedKey } from '@nodepool-builder/provenance';
 import { checkUpload } from '../../attestation/gate.ts';
 import type { SiteAttestation } from '../../attestation/site-attestation.ts';
 import { UploadAttestation } from '../../attestation/upload-attestation.ts';
@@ -30,7 +31,7 @@ import type { RunningJobs } from './running-jobs.ts';
 import type { Statistics } from './statistics.ts';
 import { type UploadLogOptions, withUploadLog } from './upload-log.ts';
 import { newUploadRecord, type UploadRecord, uploadIdOf } from './upload-record.ts';
-import type { UploadingJob, Uploads } from './uploads.ts';
+import type { Uploads } from './uploads.ts';
 
 /** State that `image-upload` jobs share. */
 export interface UploadJobContext {
@@ -42,8 +43,7 @@ export interface UploadJobContext {
   readonly running: RunningJobs;
   readonly providers: Pick<Providers, 'get'>;
   readonly uploads: Uploads;
-  /** Attestation of uploads. Default: nothing is attested, and no attestation is required. */
-  readonly attestation?: Pick<SiteAttestation, 'attester' | 'requiredBy' | 'trustedKeys'>;
+  readonly attestation: Pick<SiteAttestation, 'attester' | 'requiredBy' | 'trustedKeys'>;
   /** Services that may delete a snapshot. */
   readonly services: ReadonlyMap<string, Pick<BuilderService<unknown>, 'lockSnapshots'>>;
   readonly statistics: Statistics;
@@ -94,8 +94,7 @@ export async function runUploadJob(context: UploadJobContext, job: WorkerJob): P
     ): Promise<string> => {
       if (checksum) await deleteOtherCopy(context.repository, imageId, checksum, { signal, logger: both });
       const image = context.repository.get(imageId);
-      const stoppable = stoppableBy(job, signal);
-      const done = await upload(context, stoppable, imageId, { ...target, onProgress }, both);
+      const done = await upload(context, job, imageId, { ...target, signal, onProgress }, both);
       const known = checksum === '' && image ? checksumOf(image) : checksum;
       return encodeResult('external-id', done.externalId, {
         checksum: known,
@@ -116,40 +115,24 @@ export async function runUploadJob(context: UploadJobContext, job: WorkerJob): P
   });
 }
 
-/** The parts of a job that its upload needs. */
-type UploadJob = UploadingJob & Pick<WorkerJob, 'unique' | 'handle'>;
-
-/** Returns a job that stops when this signal aborts. */
-function stoppableBy(job: WorkerJob, signal: AbortSignal): UploadJob {
-  const { unique, handle, connectionLost } = job;
-  return {
-    unique,
-    handle,
-    connectionLost,
-    signal,
-    get acknowledged() {
-      return job.acknowledged;
-    },
-  };
-}
-
 async function upload(
   context: UploadJobContext,
-  job: UploadJob,
+  job: WorkerJob,
   imageId: string,
   {
     configuration,
     provider,
     image,
+    signal: stop,
     onProgress,
-  }: Target & { readonly onProgress: (progress: MeteredProgress) => void },
+  }: Target & { readonly signal: AbortSignal; readonly onProgress: (progress: MeteredProgress) => void },
   logger: Logger,
 ): Promise<FinishedUpload> {
   const { repository } = context;
   const attestation = await UploadAttestation.open(context.attestation, configuration, repository);
   const { maxDiskSize, compressesQcow2: compress, 'build-environment': variables } = context.configuration;
   const { 'public-variables': publicVariables } = context.configuration;
-  const within = timeLimit(configuration.entry['image-upload-timeout'], job.signal);
+  const within = timeLimit(configuration.entry['image-upload-timeout'], stop);
   let gated: ImageFile | undefined;
   const prepareFile = async (signal: AbortSignal): Promise<ImageFile> => {
     const found = await repository.file(imageId, provider.formats, {
@@ -166,18 +149,10 @@ async function upload(
   };
   const local = repository.get(imageId);
   const { builtAt, files, snapshots = [] } = local ?? {};
-  const required = context.attestation?.requiredBy(configuration.entry);
-  const { attestation: site } = context;
-  if (local !== undefined && required !== undefined && site !== undefined) {
-    const gate = {
-      image: local,
-      directory: repository.directory,
-      provider: provider.name,
-      formats: provider.formats,
-      required,
-      trustedKeys: () => site.trustedKeys(required),
-      isSigning: attestation !== undefined,
-    };
+  const required = context.attestation.requiredBy(configuration.entry);
+  if (local !== undefined && required !== undefined) {
+    const keys = (): Promise<readonly TrustedKey[]> => context.attestation.trustedKeys(required);
+    const gate = { image: local, repository, provider, required, keys, isSigning: attestation !== undefined };
     gated = await within((signal) => checkUpload(gate, { signal }));
     logger.info(`image ${imageId} has the attestations that ${provider.name} requires`);
   }
@@ -220,13 +195,13 @@ async function upload(
       }
       return { uploaded: result, rejection: reason };
     });
-    job.signal.throwIfAborted(); // the image was not rejected; the job runs again
+    stop.throwIfAborted(); // the image was not rejected; the job runs again
     if (rejection === undefined) return uploaded;
-    throw await discardRejected(provider, request, rejection, job.signal);
+    throw await discardRejected(provider, request, rejection, stop);
   };
   const record = newUploadRecord(job, imageId, configuration, image.name);
   try {
-    const { externalId } = await context.uploads.run(job, record, run);
+    const { externalId } = await context.uploads.run(job, record, run, stop);
     logger.info(`image ${imageId} has the external-id ${externalId}`);
     return { externalId, attestations: attestation?.bundles };
   } catch (error) {

@@ -108,11 +108,13 @@ export class Uploads {
    * @param fresh the record of a new upload
    * @param work gets the record of an earlier attempt if one exists, because a further attempt is the same upload, with
    * the same name in the cloud
+   * @param signal aborts the work. Default: the job's signal
    */
   async run(
     job: UploadingJob,
     fresh: UploadRecord,
     work: (record: UploadRecord) => Promise<UploadResult>,
+    signal: AbortSignal = job.signal,
   ): Promise<UploadResult> {
     const name = recordName(fresh);
     const upload: Upload = this.#uploads.get(name) ?? { name, record: fresh, ending: LOST, isDue: false };
@@ -124,8 +126,8 @@ export class Uploads {
       await this.#succeeded(upload, job, result.externalId);
       return result;
     } catch (error) {
-      const isLost = job.signal.aborted || job.connectionLost.aborted;
-      if (job.signal.reason instanceof CancelledError) upload.ending = 'was cancelled';
+      const isLost = signal.aborted || job.connectionLost.aborted;
+      if (signal.reason instanceof CancelledError) upload.ending = 'was cancelled';
       else upload.ending = isLost ? LOST : 'failed';
       // A provider cleans up after a failed upload, unless it could not reach the cloud or was aborted.
       const isOrphan = mayHaveLeft(error) || isLost;

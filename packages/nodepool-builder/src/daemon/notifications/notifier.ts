@@ -30,7 +30,7 @@ const STOP_TIME = 5000;
 const DEFAULT_EVENTS: readonly EventKind[] = EVENTS.filter((kind) => !kind.endsWith('-succeeded'));
 
 /** Sends events to webhooks and commands. A receiver delays neither other receivers nor the caller. */
-export class Notifier implements AsyncDisposable {
+export class Notifier {
   readonly #options: NotifierOptions;
   #receivers: readonly Receiver[] = [];
 
@@ -67,10 +67,6 @@ export class Notifier implements AsyncDisposable {
   /** Delivers waiting events for at most five seconds. */
   async close(): Promise<void> {
     await Promise.all(this.#receivers.map((receiver) => receiver.close()));
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
   }
 }
 

@@ -6,6 +6,7 @@ import { WorkFailError } from '@nodepool-builder/gearman-node';
 import { BaseImageBuilder, type BuildContext, ImageRepository } from '@nodepool-builder/image-builder';
 import { RecordingLogger } from '../../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../../test/fixtures/scratch-directory.ts';
+import { SiteAttestation } from '../../../src/attestation/site-attestation.ts';
 import { type BuildJobContext, runBuildJob } from '../../../src/daemon/jobs/build-job.ts';
 import { RunningJobs } from '../../../src/daemon/jobs/running-jobs.ts';
 import { Statistics } from '../../../src/daemon/jobs/statistics.ts';
@@ -43,6 +44,7 @@ function contextOf(
       'build-cache-size': 0,
       diskimages: [{ name: 'noble', isImported }],
     },
+    attestation: new SiteAttestation({ diskimages: [] }, new RecordingLogger()),
     statistics: new Statistics({}, new RecordingLogger()),
     logger: () => new RecordingLogger(),
     isOffered: async () => false,

@@ -9,6 +9,7 @@ import { FakeImageProvider } from '../../../../../test/doubles/fake-image-provid
 import { RecordingLogger } from '../../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../../test/fixtures/scratch-directory.ts';
 import { undoAfter } from '../../../../../test/fixtures/undo-after.ts';
+import { SiteAttestation } from '../../../src/attestation/site-attestation.ts';
 import { listedProvider, toProvider } from '../../../src/configuration/provider.ts';
 import { RunningJobs } from '../../../src/daemon/jobs/running-jobs.ts';
 import { Statistics } from '../../../src/daemon/jobs/statistics.ts';
@@ -68,6 +69,7 @@ async function setUp(t: TestContext): Promise<Setup> {
     },
     uploads,
     services: new Map(),
+    attestation: new SiteAttestation({ diskimages: [] }, logger),
     statistics: new Statistics({}, logger),
     logger: () => logger,
   };

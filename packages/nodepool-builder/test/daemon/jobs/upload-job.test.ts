@@ -51,6 +51,7 @@ async function setUp(
     },
     uploads,
     services: new Map(),
+    attestation: new SiteAttestation({ diskimages: [] }, logger),
     statistics: new Statistics({}, logger),
     logger: () => logger,
   };
