@@ -100,6 +100,7 @@ export { nearestName } from './nearest-name.ts';
 export { foreignPart, openOwnFile, UNTRICKED } from './ownership.ts';
 export { describeEnd, runCommand, startError } from './process/command.ts';
 export { DecisiveLines } from './process/decisive-lines.ts';
+export { findProgram } from './process/find-program.ts';
 export { DIB_VARIABLES, hiddenValues, isPublicVariable } from './process/hidden-values.ts';
 export { environmentIn, INHERITED_VARIABLES, inheritedEnvironment } from './process/inherited-environment.ts';
 export { LineSplitter, readLines } from './process/line-splitter.ts';

@@ -1,11 +1,13 @@
-import { existsSync, statSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import type { AttestationDocument, ImageFormat } from '@nodepool-builder/image-builder';
-import { MAX_ATTESTATION_SIZE, readAttestation } from '@nodepool-builder/image-builder/internal';
-import { readAttestations } from '@nodepool-builder/provenance';
-
-/** File name of the attestation of a build. */
-const BUILD = 'build.sigstore.json';
+import {
+  attestationDirectory,
+  BUILD_DOCUMENT,
+  conversionDocument,
+  MAX_ATTESTATION_SIZE,
+  readAttestation,
+} from '@nodepool-builder/image-builder/internal';
 
 /** File name of the bill of materials in `<image-id>.d`, and next to an image in a provider. */
 export const BILL_OF_MATERIALS = 'bom.cdx.json';
@@ -37,11 +39,12 @@ export async function attestationsOf(
   imageId: string,
   format?: ImageFormat,
 ): Promise<readonly AttestationDocument[]> {
-  if (!existsSync(join(directory, `${imageId}.d`, 'attestations'))) return [];
-  const names = [BUILD, ...(format === undefined ? [] : [`convert-${format}.sigstore.json`])];
-  const found = (await readAttestations(directory, imageId)).map(({ place, text }) => ({
-    name: basename(place),
-    text,
-  }));
-  return names.flatMap((name) => found.find((document) => document.name === name) ?? []);
+  const names = [BUILD_DOCUMENT, ...(format === undefined ? [] : [conversionDocument(format)])];
+  const found = await Promise.all(
+    names.map(async (name) => ({
+      name,
+      text: await readAttestation(join(attestationDirectory(directory, imageId), name)),
+    })),
+  );
+  return found.flatMap(({ name, text }) => (text === undefined ? [] : [{ name, text }]));
 }

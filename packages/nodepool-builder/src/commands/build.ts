@@ -49,7 +49,7 @@ interface BuildOptions extends JsonOptions {
 }
 
 /** `build NAME`: builds an image without a daemon, and prints the paths of its files. */
-export function registerBuild(program: Command, modules: Modules): void {
+export function register(program: Command, modules: () => Promise<Modules>): void {
   program
     .command('build')
     .description(
@@ -94,7 +94,7 @@ export function registerBuild(program: Command, modules: Modules): void {
       ),
     )
     .action(async (name: string, options: BuildOptions) => {
-      const built = await untilStopSignal((signal) => build(name, options, modules, signal));
+      const built = await untilStopSignal(async (signal) => build(name, options, await modules(), signal));
       await printResult(
         built,
         built.files.map(({ file }) => file),

@@ -46,7 +46,7 @@ interface PruneOptions extends RemovalOptions {
 const DEFAULT_AGE = 6 * 3_600_000;
 
 /** `prune` deletes old versions of images; `reap` removes what killed jobs left in a provider. */
-export function registerCleanup(program: Command, modules: Modules): void {
+export function register(program: Command, modules: () => Promise<Modules>): void {
   program
     .command('prune')
     .description(
@@ -72,7 +72,7 @@ export function registerCleanup(program: Command, modules: Modules): void {
     .option('--json', 'print JSON')
     .addOption(jsonFileOption())
     .addHelpText('after', exampleOf('prune --provider ci --name debian --keep 2 --older-than 7d --dry-run'))
-    .action((options: PruneOptions) => prune(options, modules));
+    .action(async (options: PruneOptions) => prune(options, await modules()));
   program
     .command('reap')
     .description(
@@ -93,7 +93,7 @@ export function registerCleanup(program: Command, modules: Modules): void {
     .option('--json', 'print JSON')
     .addOption(jsonFileOption())
     .addHelpText('after', exampleOf('reap --provider ci --older-than 12h --dry-run'))
-    .action((options: RemovalOptions) => reap(options, modules));
+    .action(async (options: RemovalOptions) => reap(options, await modules()));
 }
 
 /** Keys of the records of both commands. */

@@ -1,15 +1,14 @@
 import type { Command } from 'commander';
 import type { Modules } from '../configuration/modules.ts';
-import type { ConfiguredCommand } from './configured-command.ts';
-
-/** Adds commands with their options, arguments and actions to the program. */
-type Register = (program: Command, modules: () => Promise<Modules>) => void | Promise<void>;
 
 /** Commands of one source file, which is loaded only when one of them is needed. All files take 0.3 s. */
 interface CommandFile {
   /** Sentences of `--help`, by the command's usage. */
   readonly summaries: Readonly<Record<string, string>>;
-  readonly load: () => Promise<Register>;
+  /** Imports the file, whose `register` adds the commands to the program. */
+  readonly load: () => Promise<{
+    readonly register: (program: Command, modules: () => Promise<Modules>) => void;
+  }>;
   /** `--help` leaves the commands out. */
   readonly isHidden?: true;
 }
@@ -27,27 +26,21 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     files: [
       {
         summaries: { serve: 'run the jobs of Gearman; runs if there is no command' },
-        load: async () => withModules((await import('./daemon.ts')).registerServe),
+        load: () => import('./daemon.ts'),
       },
-      {
-        summaries: { gearmand: 'run a Gearman job server' },
-        load: async () => (await import('./gearmand.ts')).registerGearmand,
-      },
+      { summaries: { gearmand: 'run a Gearman job server' }, load: () => import('./gearmand.ts') },
       {
         summaries: { 'validate [file...]': 'check configuration files' },
-        load: async () => withModules((await import('./validate.ts')).registerValidate),
+        load: () => import('./validate.ts'),
       },
-      {
-        summaries: { init: 'write a first configuration file' },
-        load: async () => (await import('./init.ts')).registerInit,
-      },
+      { summaries: { init: 'write a first configuration file' }, load: () => import('./init.ts') },
       {
         summaries: { doctor: 'check a whole site, and suggest what to do' },
-        load: async () => withModules((await import('./doctor.ts')).registerDoctor),
+        load: () => import('./doctor.ts'),
       },
       {
         summaries: { 'notify-test <name>': 'send a sample event to a receiver of notifications' },
-        load: async () => withModules((await import('./notify-test.ts')).registerNotifyTest),
+        load: () => import('./notify-test.ts'),
       },
     ],
   },
@@ -60,29 +53,26 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
           'image-upload <image-id>': 'have the builder that has an image upload it',
           'image-delete <image-id>': 'have the builder that has an image delete its files',
         },
-        load: async () => configured((await import('./jobs.ts')).JOB_COMMANDS),
+        load: () => import('./jobs.ts'),
       },
       {
         summaries: { 'logs <id>': 'show the log of a build or of an upload, from any host' },
-        load: async () => configured([(await import('./logs.ts')).LOGS]),
+        load: () => import('./logs.ts'),
       },
       {
         summaries: { 'cancel <id>': 'stop a build or an upload that runs' },
-        load: async () => configured([(await import('./manager-requests.ts')).CANCEL]),
+        load: () => import('./cancel.ts'),
       },
       {
         summaries: { 'image-list': 'list images in providers, or at builders' },
-        load: async () => configured([(await import('./image-list.ts')).IMAGE_LIST]),
+        load: () => import('./image-list.ts'),
       },
     ],
   },
   {
     heading: 'Manager, which decides what is built, uploaded, kept and deleted:',
     files: [
-      {
-        summaries: { manage: 'run the manager' },
-        load: async () => withModules((await import('./manage.ts')).registerManage),
-      },
+      { summaries: { manage: 'run the manager' }, load: () => import('./manage.ts') },
       {
         summaries: {
           plan: 'show what the manager would do next, and why',
@@ -91,7 +81,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
           'dib-image-list': 'list the builds and their state',
           'alien-image-list': 'list images without a record of the manager',
         },
-        load: async () => configured((await import('./manager-lists.ts')).MANAGER_LISTS),
+        load: () => import('./manager-lists.ts'),
       },
       {
         summaries: {
@@ -102,46 +92,34 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
           'dib-image-delete <image-id>': 'have an image deleted everywhere',
           'upload-delete <upload-id>': 'have an image deleted from one provider',
         },
-        load: async () => configured((await import('./manager-requests.ts')).MANAGER_REQUESTS),
+        load: () => import('./manager-requests.ts'),
       },
       {
         summaries: {
           'export-image-data <file>': "save the manager's records as JSON",
           'import-image-data <file>': "load the manager's records from JSON",
         },
-        load: async () => configured((await import('./manager-store.ts')).IMAGE_DATA),
+        load: () => import('./manager-store.ts'),
       },
     ],
   },
   {
     heading: 'In a CI job, without daemon, Gearman or manager:',
     files: [
-      {
-        summaries: { 'build <diskimage>': 'build an image' },
-        load: async () => withModules((await import('./build.ts')).registerBuild),
-      },
+      { summaries: { 'build <diskimage>': 'build an image' }, load: () => import('./build.ts') },
       {
         summaries: { 'convert <file>': 'convert an image file to another format' },
-        load: async () => withModules((await import('./convert.ts')).registerConvert),
+        load: () => import('./convert.ts'),
       },
-      {
-        summaries: { 'upload <file>': 'upload an image file' },
-        load: async () => withModules((await import('./upload.ts')).registerUpload),
-      },
-      {
-        summaries: { latest: 'find the latest image in a provider' },
-        load: async () => withModules((await import('./latest.ts')).registerLatest),
-      },
-      {
-        summaries: { 'verify <image>': 'verify the origin of an image' },
-        load: async () => withModules((await import('./verify.ts')).registerVerify),
-      },
+      { summaries: { 'upload <file>': 'upload an image file' }, load: () => import('./upload.ts') },
+      { summaries: { latest: 'find the latest image in a provider' }, load: () => import('./latest.ts') },
+      { summaries: { 'verify <image>': 'verify the origin of an image' }, load: () => import('./verify.ts') },
       {
         summaries: {
           prune: 'delete old images that "upload" uploaded',
           reap: 'remove what killed CI jobs left in a provider',
         },
-        load: async () => withModules((await import('./cleanup.ts')).registerCleanup),
+        load: () => import('./cleanup.ts'),
       },
     ],
   },
@@ -150,11 +128,11 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     files: [
       {
         summaries: { 'completion <shell>': 'print a script that completes command lines in a shell' },
-        load: async () => (await import('./completion.ts')).registerCompletion,
+        load: () => import('./completion.ts'),
       },
       {
         summaries: { 'complete [word...]': 'print candidates for the last word of a command line' },
-        load: async () => (await import('./complete.ts')).registerComplete,
+        load: () => import('./complete.ts'),
         isHidden: true,
       },
     ],
@@ -173,18 +151,6 @@ export const DELETING_COMMANDS: ReadonlySet<string> = new Set([
   'prune',
   'reap',
 ]);
-
-/** Registers commands whose options or actions need the modules. */
-function withModules(register: (program: Command, modules: Modules) => void): Register {
-  return async (program, modules) => register(program, await modules());
-}
-
-function configured(commands: readonly ConfiguredCommand[]): Register {
-  return async (program, modules) => {
-    const { registerConfigured } = await import('./configured-command.ts');
-    registerConfigured(program, modules, commands);
-  };
-}
 
 /** Name of a command, without its operands. */
 export function nameOf(usage: string): string {

@@ -6,7 +6,7 @@ import { DEFAULT_CONFIG_FILE } from './options.ts';
 /**
  * `complete -- WORD...`: prints the candidates for the last word of a command line, for the scripts of `completion`.
  */
-export function registerComplete(program: Command): void {
+export function register(program: Command): void {
   program
     .command('complete', { hidden: true })
     .description('Prints the candidates for the last word: a line each, with a tab before its description.')

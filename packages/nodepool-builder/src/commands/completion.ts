@@ -58,7 +58,7 @@ complete -c nodepool-builder -f -a '(__nodepool_builder_complete)'`,
 };
 
 /** `completion SHELL`: prints a script that completes command lines. */
-export function registerCompletion(program: Command): void {
+export function register(program: Command): void {
   program
     .command('completion')
     .description(

@@ -26,23 +26,21 @@ export interface ConfiguredSite {
   readonly servers: () => Promise<readonly ServerAddress[]>;
 }
 
-/** Adds commands to the program. */
-export function registerConfigured(
-  program: Command,
-  modules: () => Promise<Modules>,
-  commands: readonly ConfiguredCommand[],
-): void {
-  for (const row of commands) {
-    const { name, description, argument, options = [], example } = row;
-    const command = program.command(name).description(description).addOption(configOption());
-    if (argument !== undefined) command.argument(...argument);
-    for (const option of options) command.addOption(option);
-    const line = [name, example ?? [], '-c nodepool.yaml'].flat().join(' ');
-    command.addHelpText('after', exampleOf(line)).action(async () => {
-      const values = command.opts<{ config: string }>();
-      await row.run(siteOf(values.config, modules), values, command.args[0] ?? ''); // empty if the command has no argument
-    });
-  }
+/** Makes the function that adds commands to the program. */
+export function configured(...commands: readonly ConfiguredCommand[]) {
+  return (program: Command, modules: () => Promise<Modules>): void => {
+    for (const row of commands) {
+      const { name, description, argument, options = [], example } = row;
+      const command = program.command(name).description(description).addOption(configOption());
+      if (argument !== undefined) command.argument(...argument);
+      for (const option of options) command.addOption(option);
+      const line = [name, example ?? [], '-c nodepool.yaml'].flat().join(' ');
+      command.addHelpText('after', exampleOf(line)).action(async () => {
+        const values = command.opts<{ config: string }>();
+        await row.run(siteOf(values.config, modules), values, command.args[0] ?? ''); // empty if the command has no argument
+      });
+    }
+  };
 }
 
 function siteOf(config: string, modules: () => Promise<Modules>): ConfiguredSite {

@@ -34,7 +34,7 @@ interface ConvertOptions extends JsonOptions {
 }
 
 /** `convert FILE --format F`: prints the path of the new file. */
-export function registerConvert(program: Command, modules: Modules): void {
+export function register(program: Command, modules: () => Promise<Modules>): void {
   program
     .command('convert')
     .description(
@@ -60,7 +60,7 @@ export function registerConvert(program: Command, modules: Modules): void {
     .option('--json', 'print JSON: path, format, size and digests of the new file, and the image')
     .addOption(jsonFileOption())
     .addHelpText('after', exampleOf('convert debian.raw --format qcow2 --output images/debian.qcow2'))
-    .action((file: string, options: ConvertOptions) => convert(file, options, modules));
+    .action(async (file: string, options: ConvertOptions) => convert(file, options, await modules()));
 }
 
 /** Schema of `convert --json`: the new file. */

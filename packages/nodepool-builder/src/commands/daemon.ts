@@ -13,7 +13,7 @@ interface ServeCommandOptions extends Omit<ServeOptions, 'modules'> {
 }
 
 /** `serve`, which also runs without a command. */
-export function registerServe(program: Command, modules: Modules): void {
+export function register(program: Command, modules: () => Promise<Modules>): void {
   const serveCommand = program
     .command('serve')
     .description(
@@ -23,7 +23,7 @@ export function registerServe(program: Command, modules: Modules): void {
     )
     .addHelpText('after', exampleOf('serve -d -c nodepool.yaml'));
   addServeOptions(serveCommand);
-  serveCommand.action(() => runServe(serveCommand, modules));
+  serveCommand.action(async () => runServe(serveCommand, await modules()));
 }
 
 async function runServe(command: Command, modules: Modules): Promise<void> {

@@ -25,7 +25,7 @@ const TIME_LIMIT = 20;
 const AREA_NAMES = Object.keys(AREAS);
 
 /** `doctor`: checks a site. */
-export function registerDoctor(program: Command, modules: Modules): void {
+export function register(program: Command, modules: () => Promise<Modules>): void {
   program
     .command('doctor')
     .description(
@@ -48,7 +48,9 @@ export function registerDoctor(program: Command, modules: Modules): void {
     )
     .option('--json', 'print JSON')
     .addHelpText('after', exampleOf('doctor -c nodepool.yaml'))
-    .action((options: DoctorOptions) => untilStopSignal((signal) => doctor(options, modules, signal)));
+    .action((options: DoctorOptions) =>
+      untilStopSignal(async (signal) => doctor(options, await modules(), signal)),
+    );
 }
 
 function parseArea(name: string, areas?: readonly string[]): readonly string[] {

@@ -112,10 +112,9 @@ async function ofImage(
     path: join(directory, imageFileName(imageId, format)),
   }));
   const files = await hashFiles(`image ${imageId}`, paths, withProgress, signal);
-  const local = await localEvidence(directory, imageId);
-  const stored = await storedEvidence(configuration, imageId);
-  const attestations = [...local.attestations, ...stored.attestations];
-  const records = [...local.records, ...stored.records.filter(({ kind }) => kind === 'build')];
+  const found = [await localEvidence(directory, imageId), await storedEvidence(configuration, imageId)];
+  const attestations = found.flatMap((source) => source.attestations);
+  const records = found.flatMap((source) => source.records);
   if (files.length + attestations.length === 0) {
     throw new CommandError(
       `image ${imageId} is neither in ${directory} nor in the store of the manager; run this on the builder that has ` +
@@ -123,15 +122,8 @@ async function ofImage(
       'not-found',
     );
   }
-  return {
-    title: `image ${imageId}`,
-    imageId,
-    subject: { kind: 'image', imageId, files },
-    files,
-    attestations,
-    records,
-    links: [],
-  };
+  const subject = { kind: 'image', imageId, files } as const;
+  return { title: `image ${imageId}`, imageId, subject, files, attestations, records, links: [] };
 }
 
 async function ofFile(
@@ -144,18 +136,17 @@ async function ofFile(
   const files = await hashFiles(basename(path), [{ format, path }], withProgress, signal);
   const [file] = files;
   if (file === undefined) throw new CommandError(`${path} was removed`, 'not-found');
-  const local = imageId === undefined ? NOTHING : await localEvidence(dirname(path), imageId);
-  const stored =
-    imageId === undefined || configuration === undefined
-      ? NOTHING
-      : await storedEvidence(configuration, imageId);
+  const found =
+    imageId === undefined
+      ? []
+      : [await localEvidence(dirname(path), imageId), await storedEvidence(configuration, imageId)];
   return {
     title: `file ${path}`,
     imageId,
     subject: { kind: 'file', path, sha256: file.sha256 },
     files,
-    attestations: [...local.attestations, ...stored.attestations, ...(await besideFile(path))],
-    records: [...local.records, ...stored.records.filter(({ kind }) => kind === 'build')],
+    attestations: [...found.flatMap((source) => source.attestations), ...(await besideFile(path))],
+    records: found.flatMap((source) => source.records),
     links: [],
   };
 }
@@ -171,12 +162,12 @@ async function ofUpload(externalId: string, name: string, settings: EvidenceSett
         'not-found',
       );
     }
-    const { imageId, uploadId } = image;
+    const { imageId } = image;
     const candidates = await provider.findImages({}, { known: [externalId], signal });
     const { properties = {} } = candidates.find((one) => one.externalId === externalId) ?? {};
     const kept = (await provider.getAttestations?.(externalId, { signal })) ?? [];
     const local = configuration && (await localEvidence(configuration['images-dir'], imageId));
-    const stored = configuration && (await storedEvidence(configuration, imageId, uploadId));
+    const stored = await storedEvidence(configuration, imageId, image);
     const download = await storedBytes(provider, externalId, { ...settings, signal });
     const place = `provider ${name}`;
     return {
@@ -194,13 +185,11 @@ async function ofUpload(externalId: string, name: string, settings: EvidenceSett
           .filter(isAttestation)
           .map((document) => ({ place: `${place}, ${document.name}`, text: document.text })),
         ...(local?.attestations ?? []),
-        ...(stored?.attestations ?? []),
+        ...stored.attestations,
       ],
       records: [
         { kind: 'provider', place, image, buildDigest: properties['attestation-sha256'] },
-        ...(stored?.records.filter(
-          (record) => record.kind !== 'upload' || record.upload.externalId === externalId,
-        ) ?? []),
+        ...stored.records,
       ],
       links: download.links,
     };
@@ -228,17 +217,21 @@ async function localEvidence(directory: string, imageId: string): Promise<Found>
   }
 }
 
-/** Reads the attestations and records of the manager. If the store does not respond, it warns and returns none. */
+/**
+ * Reads the attestations and records of the manager. If the store does not respond, it warns and returns none.
+ *
+ * @param uploaded the image in a provider whose upload is also wanted
+ */
 async function storedEvidence(
-  configuration: Configuration,
+  configuration: Configuration | undefined,
   imageId: string,
-  uploadId?: string,
+  uploaded?: ProviderImage,
 ): Promise<Found> {
-  if (!hasStore(configuration)) return NOTHING;
+  if (configuration === undefined || !hasStore(configuration)) return NOTHING;
   const place = 'store of the manager';
   try {
     return await withStore(configuration, async (store) => {
-      const documents = await store.attestations(imageId, uploadId);
+      const documents = await store.attestations(imageId, uploaded?.uploadId);
       const { builds, uploads } = await store.read();
       const build = builds.get(imageId);
       return {
@@ -246,6 +239,7 @@ async function storedEvidence(
         records: [
           ...(build === undefined ? [] : [{ kind: 'build', place, build } as const]),
           ...[...uploads.values()]
+            .filter(({ externalId }) => uploaded !== undefined && externalId === uploaded.externalId)
             .filter((upload) => upload.imageId === imageId)
             .map((upload) => ({ kind: 'upload', place, upload }) as const),
         ],

@@ -30,7 +30,7 @@ interface GearmandOptions extends Pick<JobServerOptions, Limits | 'exceptions' |
 }
 
 /** `gearmand`: runs the embedded job server in a process of its own. */
-export function registerGearmand(program: Command): void {
+export function register(program: Command): void {
   program
     .command('gearmand')
     .description('Runs the Gearman job server of nodepool-builder until SIGTERM or SIGINT.')

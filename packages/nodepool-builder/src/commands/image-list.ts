@@ -12,13 +12,13 @@ import { isUnfinished, warnWithoutManager } from '../site/served-request.ts';
 import { hasStore, withStore } from '../site/state-view.ts';
 import { warn } from '../terms/command-error.ts';
 import { COUNT, recordSchema, TEXT, TEXT_OR_NULL, TIME_OR_NULL } from '../terms/record-schema.ts';
-import type { ConfiguredCommand } from './configured-command.ts';
+import { configured } from './configured-command.ts';
 import { readState, readWork } from './manager-work.ts';
 import { PROGRESS_COLUMN } from './progress.ts';
 import { ageColumn, type Column, EXTERNAL_ID, PROVIDER_COLUMN, printRecords } from './table.ts';
 
 /** `image-list`: lists the uploads in the manager's records or, without a manager, the images that builders offer. */
-export const IMAGE_LIST: ConfiguredCommand = {
+export const register = configured({
   name: 'image-list',
   description:
     'Lists the images in the providers, from the records of the manager. Without a manager, and with --offered, it ' +
@@ -40,7 +40,7 @@ export const IMAGE_LIST: ConfiguredCommand = {
       });
     }
   },
-};
+});
 
 const UPLOAD_COLUMNS: readonly Column[] = [
   { heading: 'IMAGE-ID' },

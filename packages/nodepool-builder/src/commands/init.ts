@@ -12,7 +12,7 @@ const EXAMPLE = [
 ];
 
 /** `init`: writes a first `nodepool.yaml`. */
-export function registerInit(program: Command): void {
+export function register(program: Command): void {
   program
     .command('init')
     .description(

@@ -6,10 +6,10 @@ import type { Configuration } from '../configuration/configuration.ts';
 import { functionName } from '../protocol/functions.ts';
 import { requireOffer } from '../site/ask-servers.ts';
 import { CommandError, findByName, usageError } from '../terms/command-error.ts';
-import type { ConfiguredCommand } from './configured-command.ts';
+import { configured } from './configured-command.ts';
 
 /** Commands that submit a job to the builders, and follow it. */
-export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
+export const register = configured(
   {
     name: 'image-build',
     description:
@@ -73,7 +73,7 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
       await followJob(await servers(), functionName('image-delete', imageId), {});
     },
   },
-];
+);
 
 /** Returns an id for a new image: `debian-20161118140211-9f3c`. */
 export function newImageId(name: string, now: Date): string {

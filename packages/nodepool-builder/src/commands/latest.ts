@@ -29,7 +29,7 @@ interface LatestOptions extends ProviderOptions, JsonOptions {
 }
 
 /** `latest`: prints the most recent image in a provider that matches a filter. */
-export function registerLatest(program: Command, modules: Modules): void {
+export function register(program: Command, modules: () => Promise<Modules>): void {
   program
     .command('latest')
     .description(
@@ -77,7 +77,7 @@ export function registerLatest(program: Command, modules: Modules): void {
       NOTES +
         exampleOf("latest --provider ci --filter 'name=debian-*' --filter architecture=x86_64 --explain"),
     )
-    .action((options: LatestOptions) => latest(options, modules));
+    .action(async (options: LatestOptions) => latest(options, await modules()));
 }
 
 const NOTES = `

@@ -11,7 +11,7 @@ import { SHORTENED_NOTE } from '../site/log-source.ts';
 import { withStoreIfAny } from '../site/state-view.ts';
 import { CommandError } from '../terms/command-error.ts';
 import { printable } from '../terms/printable.ts';
-import type { ConfiguredCommand, ConfiguredSite } from './configured-command.ts';
+import { type ConfiguredSite, configured } from './configured-command.ts';
 import { readState } from './manager-work.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
@@ -22,7 +22,7 @@ interface LogsOptions {
 }
 
 /** `logs`: prints the log of a build or of an upload, from the builder that has it. */
-export const LOGS: ConfiguredCommand = {
+export const register = configured({
   name: 'logs',
   description:
     'Prints the log of the build of an image, or of an upload of it, from the builder that has it. The log is sent over ' +
@@ -48,7 +48,7 @@ export const LOGS: ConfiguredCommand = {
       throw new CommandError(explanation, 'not-found');
     }
   },
-};
+});
 
 /**
  * End of the ids that commands and managers give to the images of a disk image: a time or a number, and random

@@ -147,8 +147,8 @@ export async function createProgram(
       const { summaries, isHidden = false } = file;
       const names = Object.keys(summaries).map(nameOf);
       if (names.some(isNeeded)) {
-        const register = await file.load();
-        await register(program, knownModules);
+        const { register } = await file.load();
+        register(program, knownModules);
       } else {
         for (const usage of Object.keys(summaries)) program.command(usage, { hidden: isHidden });
       }

@@ -18,7 +18,7 @@ interface ManageOptions extends Pick<ServiceOptions, 'config' | 'loggingConfig'>
 }
 
 /** `manage`: runs the manager until a signal stops it. */
-export function registerManage(program: Command, modules: Modules): void {
+export function register(program: Command, modules: () => Promise<Modules>): void {
   const manageCommand = program
     .command('manage')
     .description(
@@ -37,14 +37,14 @@ export function registerManage(program: Command, modules: Modules): void {
     .action(async (options: ManageOptions) => {
       checkWebOptions(options);
       if (options.dryRun) {
-        const { configuration } = await loadConfiguration(options.config, { modules });
+        const { configuration } = await loadConfiguration(options.config, { modules: await modules() });
         await dryRun(configuration);
       } else {
         const log = {
           defaultLog: defaultLogSettings(options.logLevel ?? 'info'),
           loggerName: 'nodepool.manager',
         };
-        await runService({ ...options, ...log, stopMessage: 'stopping', modules }, (site) =>
+        await runService({ ...options, ...log, stopMessage: 'stopping', modules: await modules() }, (site) =>
           startManager(site, options),
         );
       }

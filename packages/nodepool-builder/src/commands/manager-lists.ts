@@ -18,7 +18,7 @@ import { isUnfinished, warnWithoutManager } from '../site/served-request.ts';
 import { type StateView, withStateView, withStore } from '../site/state-view.ts';
 import { STANDARD_ERROR_LOGGER } from '../terms/command-error.ts';
 import { recordSchema, TEXT_OR_NULL } from '../terms/record-schema.ts';
-import type { ConfiguredCommand } from './configured-command.ts';
+import { type ConfiguredCommand, configured } from './configured-command.ts';
 import { showOrigin } from './image-origin.ts';
 import { readState } from './manager-work.ts';
 import { PROGRESS_COLUMN } from './progress.ts';
@@ -144,24 +144,26 @@ const LISTS: readonly ListCommand[] = [
 ];
 
 /** The commands that show the manager's records, and what follows from them. */
-export const MANAGER_LISTS: readonly ConfiguredCommand[] = LISTS.map(
-  ({ columns, ifEmpty, isPreview, show, list, needsManager = () => true, ...row }) => ({
-    ...row,
-    options: [new Option('--json', 'print JSON')],
-    run: async (site, { json }: { json?: true }, subject) => {
-      const configuration = await site.configuration();
-      if (show !== undefined && subject !== '') {
-        await show(configuration, subject, json);
-        return;
-      }
-      const withRecords = isPreview ? withStateView : withStore;
-      await withRecords(configuration, async (store) => {
-        const records = await list(configuration, store);
-        await printRecords(records, columns, json, ifEmpty);
-        if (!json && records.some(needsManager)) await warnWithoutManager(store);
-      });
-    },
-  }),
+export const register = configured(
+  ...LISTS.map(
+    ({ columns, ifEmpty, isPreview, show, list, needsManager = () => true, ...row }): ConfiguredCommand => ({
+      ...row,
+      options: [new Option('--json', 'print JSON')],
+      run: async (site, { json }: { json?: true }, subject) => {
+        const configuration = await site.configuration();
+        if (show !== undefined && subject !== '') {
+          await show(configuration, subject, json);
+          return;
+        }
+        const withRecords = isPreview ? withStateView : withStore;
+        await withRecords(configuration, async (store) => {
+          const records = await list(configuration, store);
+          await printRecords(records, columns, json, ifEmpty);
+          if (!json && records.some(needsManager)) await warnWithoutManager(store);
+        });
+      },
+    }),
+  ),
 );
 
 /** Prints the manager's next steps, and the orphans that it would delete. Changes nothing. */

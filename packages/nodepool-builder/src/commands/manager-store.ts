@@ -2,14 +2,14 @@ import { writeDurably } from '@nodepool-builder/image-builder/internal';
 import { exportDocuments, exportState, importState } from '@nodepool-builder/image-manager';
 import { withOpenStore, withStore } from '../site/state-view.ts';
 import { CommandError, failing } from '../terms/command-error.ts';
-import type { ConfiguredCommand } from './configured-command.ts';
+import { configured } from './configured-command.ts';
 import { formatExport, readExport } from './image-data-file.ts';
 
 /** Timeout for a running manager to stop, in milliseconds. */
 const STOP_TIMEOUT = 10_000;
 
 /** `export-image-data FILE` and `import-image-data FILE`: the manager's state as JSON. */
-export const IMAGE_DATA: readonly ConfiguredCommand[] = [
+export const register = configured(
   {
     name: 'export-image-data',
     description:
@@ -52,4 +52,4 @@ export const IMAGE_DATA: readonly ConfiguredCommand[] = [
       });
     },
   },
-];
+);

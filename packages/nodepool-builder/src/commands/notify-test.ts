@@ -9,7 +9,7 @@ import { configOption, exampleOf } from './options.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 /** `notify-test`: sends a sample event to a receiver. */
-export function registerNotifyTest(program: Command, modules: Modules): void {
+export function register(program: Command, modules: () => Promise<Modules>): void {
   program
     .command('notify-test')
     .argument('<name>', 'entry of notifications')
@@ -20,7 +20,7 @@ export function registerNotifyTest(program: Command, modules: Modules): void {
     .addOption(configOption())
     .addHelpText('after', exampleOf('notify-test chat -c nodepool.yaml'))
     .action((name: string, { config }: { readonly config: string }) =>
-      untilStopSignal((signal) => notifyTest(name, config, modules, signal)),
+      untilStopSignal(async (signal) => notifyTest(name, config, await modules(), signal)),
     );
 }
 

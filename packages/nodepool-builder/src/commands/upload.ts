@@ -40,7 +40,7 @@ interface UploadOptions extends ProviderOptions, JsonOptions {
 }
 
 /** `upload FILE --provider P --name N`: prints the provider's id of the image. */
-export function registerUpload(program: Command, modules: Modules): void {
+export function register(program: Command, modules: () => Promise<Modules>): void {
   program
     .command('upload')
     .description(
@@ -77,7 +77,7 @@ export function registerUpload(program: Command, modules: Modules): void {
         'upload debian.raw --provider directory:/srv/images --name debian --json',
       ),
     )
-    .action((file: string, options: UploadOptions) => runUpload(file, options, modules));
+    .action(async (file: string, options: UploadOptions) => runUpload(file, options, await modules()));
 }
 
 function addMetadata(text: string, metadata: Metadata = {}): Metadata {

@@ -49,7 +49,7 @@ export const VALIDATED_FILE = recordSchema({
 type ValidatedFile = SettingsOf<typeof VALIDATED_FILE>;
 
 /** `validate [FILE…]`: checks configuration files. */
-export function registerValidate(program: Command, modules: Modules): void {
+export function register(program: Command, modules: () => Promise<Modules>): void {
   program
     .command('validate')
     .description(
@@ -74,7 +74,9 @@ export function registerValidate(program: Command, modules: Modules): void {
         command.error('error: files are given both with and without -c; leave out -c');
       }
       const paths = files.length > 0 ? files : [options.config];
-      await (options.schema ? printSchema(paths, modules) : validate(paths, options, modules));
+      await (options.schema
+        ? printSchema(paths, await modules())
+        : validate(paths, options, await modules()));
     });
 }
 

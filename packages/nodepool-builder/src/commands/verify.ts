@@ -33,7 +33,7 @@ export interface VerifyOptions extends JsonOptions {
 }
 
 /** `verify IMAGE`: prints each link of the chain from an image back to its build. */
-export function registerVerify(program: Command, modules: Modules): void {
+export function register(program: Command, modules: () => Promise<Modules>): void {
   program
     .command('verify')
     .description(
@@ -75,7 +75,9 @@ export function registerVerify(program: Command, modules: Modules): void {
       ),
     )
     .action(async (image: string, options: VerifyOptions) => {
-      const { report, state } = await untilStopSignal((signal) => verify(image, options, modules, signal));
+      const { report, state } = await untilStopSignal(async (signal) =>
+        verify(image, options, await modules(), signal),
+      );
       await printResult(report, reportLines(report), options);
       if (state !== 'proven') throw new CommandError('', state);
     });

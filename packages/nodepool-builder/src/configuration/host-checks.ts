@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
-import { access, constants, stat } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
+import { stat } from 'node:fs/promises';
 import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
-import { foreignPart, INSTALLATIONS } from '@nodepool-builder/image-builder/internal';
+import { findProgram, foreignPart, INSTALLATIONS } from '@nodepool-builder/image-builder/internal';
 import { wordsOf } from '../yaml/values.ts';
 import { isMapping } from '../yaml/yaml-document.ts';
 import type { DiskImageEntry } from './disk-images.ts';
@@ -116,7 +115,7 @@ function* diskImageNeeds(entry: DiskImageEntry, absolute: (path: string) => stri
 
 async function missing(needed: Needed): Promise<Diagnostic | undefined> {
   const { pointer, path, kind } = needed;
-  const reason = kind === 'directory' ? await directoryProblem(path) : await programProblem(needed);
+  const reason = kind === 'directory' ? await directoryProblem(path) : programProblem(needed);
   if (reason === undefined) return undefined;
   const remedy =
     kind === 'directory'
@@ -134,24 +133,8 @@ async function directoryProblem(path: string): Promise<string | undefined> {
   }
 }
 
-async function programProblem({
-  path,
-  searchPath = process.env.PATH ?? '',
-}: Needed): Promise<string | undefined> {
-  const candidates = path.includes('/')
-    ? [path]
-    : searchPath.split(delimiter).map((place) => join(place, path));
-  const codes = await Promise.all(candidates.map(executionError));
-  if (codes.includes(undefined)) return undefined;
-  return codes.includes('EACCES') ? 'is not executable' : 'is not installed on this host, or not on PATH';
-}
-
-/** Returns the errno code if a file cannot be executed. */
-async function executionError(path: string): Promise<string | undefined> {
-  try {
-    await access(path, constants.X_OK);
-    return (await stat(path)).isFile() ? undefined : 'EACCES';
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code ?? 'unknown';
-  }
+function programProblem({ path, searchPath = process.env.PATH }: Needed): string | undefined {
+  const found = findProgram(path, searchPath);
+  if ('path' in found) return undefined;
+  return found.code === 'EACCES' ? 'is not executable' : 'is not installed on this host, or not on PATH';
 }

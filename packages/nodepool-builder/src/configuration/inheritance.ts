@@ -57,10 +57,14 @@ export function withInheritance(source: ConfigurationSource, modules: Modules): 
 function inherit(diskimage: DiskImageSource, all: ByName, words: readonly string[]): DiskImageSource {
   const parent = diskimage.parent ? all.get(diskimage.parent) : undefined;
   if (parent === undefined) return diskimage;
-  const { abstract: _, ...inherited } = inherit(parent, all, words);
+  const { abstract: _, 'rebuild-age': age, 'rebuild-cron': cron, ...inherited } = inherit(parent, all, words);
   const values = Object.entries(diskimage).filter(([, value]) => value);
+  const hasTime = diskimage['rebuild-age'] !== undefined || diskimage['rebuild-cron'] !== undefined;
   return {
-    ...(hasRebuildTime(diskimage) ? withoutRebuildTime(inherited) : inherited),
+    ...inherited,
+    // An own time replaces both of the parent's.
+    ...(!hasTime && age !== undefined && { 'rebuild-age': age }),
+    ...(!hasTime && cron !== undefined && { 'rebuild-cron': cron }),
     ...Object.fromEntries(values),
     name: diskimage.name,
     ...Object.fromEntries(
@@ -68,16 +72,6 @@ function inherit(diskimage: DiskImageSource, all: ByName, words: readonly string
     ),
     'env-vars': { ...variablesOf(inherited), ...variablesOf(diskimage) },
   };
-}
-
-/** Returns whether an entry has a rebuild time. `rebuild-age` and `rebuild-cron` replace each other. */
-function hasRebuildTime({ 'rebuild-age': age, 'rebuild-cron': cron }: DiskImageSource): boolean {
-  return age !== undefined || cron !== undefined;
-}
-
-function withoutRebuildTime(diskimage: DiskImageSource): DiskImageSource {
-  const { 'rebuild-age': _, 'rebuild-cron': __, ...others } = diskimage;
-  return others;
 }
 
 function variablesOf({ 'env-vars': variables }: DiskImageSource): Record<string, unknown> {

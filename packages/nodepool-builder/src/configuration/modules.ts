@@ -74,7 +74,8 @@ export class Modules {
 
   private constructor(modules: readonly Module[]) {
     this.builders = new Map(modules.filter(isBuilderModule).map((module) => [module.type, module]));
-    this.providers = new Map(modules.filter(isProviderModule).map((module) => [module.type, module]));
+    const providers = modules.filter((module): module is ProviderModule => !isBuilderModule(module));
+    this.providers = new Map(providers.map((module) => [module.type, module]));
   }
 
   /**
@@ -162,10 +163,6 @@ export class Modules {
 
 function isBuilderModule(module: Module): module is BuilderModule {
   return 'create' in module && module.create !== undefined;
-}
-
-function isProviderModule(module: Module): module is ProviderModule {
-  return !isBuilderModule(module);
 }
 
 /** Pattern of a type, which is a value in YAML and part of error messages and file names. */

@@ -214,7 +214,12 @@ export function providerSchema({ builders, providers }: ModuleMaps): SettingsSch
     'cloud-images': cloudImagesSchema(modules),
     ...OTHER_KEYS,
   };
-  const own = { ...first, ...settingsKeys(modules, { ...first, ...last }), ...last };
+  const added = moduleKeys(
+    modules.map(({ type, settings }): [string, Properties] => [type, settings.properties]),
+    { ...first, ...last },
+    'all providers have',
+  );
+  const own = { ...first, ...added, ...last };
   return {
     type: 'object',
     required: ['name'],
@@ -286,11 +291,6 @@ function cloudImagesSchema(modules: readonly ProviderModule[]): SettingsSchema {
       "`on-instance.base-image`. Each is the latest image that matches its filters. Only the provider's own images match, " +
       'unless a filter `owner` names other owners.',
   };
-}
-
-function settingsKeys(modules: readonly ProviderModule[], common: Properties): Properties {
-  const keys = modules.map(({ type, settings }): [string, Properties] => [type, settings.properties]);
-  return moduleKeys(keys, common, 'all providers have');
 }
 
 /**

@@ -56,7 +56,11 @@ export async function openParts(options: NodepoolBuilderOptions, closers: Closer
   closers.push(() => statistics[Symbol.asyncDispose]());
   const repository = await ImageRepository.open(configuration['images-dir'], { logger: builderLogger });
   closers.push(() => repository.close());
-  repository.on('converted', (format, milliseconds) => statistics.converted(format, milliseconds));
+  repository.on('converted', (format, milliseconds) =>
+    statistics.onEvent({ kind: 'converted', format, seconds: milliseconds / 1000 }),
+  );
+  const orphanEnded = (orphan: 'upload' | 'instance', provider: string, isDeleted: boolean): void =>
+    statistics.onEvent({ kind: 'orphan-ended', orphan, provider, isDeleted });
   const { directory } = repository;
   const identity = await builderIdentity(directory);
   const providers = new Providers({
@@ -85,14 +89,14 @@ export async function openParts(options: NodepoolBuilderOptions, closers: Closer
     provider: (name) => providers.get(name)?.provider,
     logger: logger('nodepool.builder.UploadWorker'),
     gracePeriod: options.uploadGracePeriod,
-    onDiscard: (provider, isDiscarded) => statistics.orphanEnded('upload', provider, isDiscarded),
+    onDiscard: (provider, isDiscarded) => orphanEnded('upload', provider, isDiscarded),
   });
   closers.push(() => uploads.close());
   const site: BuilderSite = {
     repository,
     logger,
     instanceProviders: (names) => providers.used(names),
-    onOrphanDeleted: (provider) => statistics.orphanEnded('instance', provider, true),
+    onOrphanDeleted: (provider) => orphanEnded('instance', provider, true),
     isOffered: async (imageId, signal) =>
       repository.images.has(imageId) || (await isImageOffered(servers, imageId, signal)),
     requestBuild: (request, signal) => requestBuild(servers, request, signal, builderLogger),

@@ -2,6 +2,7 @@ import { statfs } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import type { ImageRepository, SettingsOf, SettingsSchema } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
+import { TEXT } from '../terms/record-schema.ts';
 import { packageVersion } from '../terms/version.ts';
 import { RUNNING_JOB, type RunningJob } from './running-job.ts';
 
@@ -12,8 +13,6 @@ export const STATUS_PREFIX = 'image-builder-status:';
 export function statusFunction(builderId: string): string {
   return `${STATUS_PREFIX}${builderId}`;
 }
-
-const TEXT = { type: 'string' } as const satisfies SettingsSchema;
 
 /** Schema of a {@link BuilderStatus}. */
 export const BUILDER_STATUS = {

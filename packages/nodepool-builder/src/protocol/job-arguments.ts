@@ -1,8 +1,7 @@
 import type { SettingsOf, SettingsSchema } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
+import { TEXT } from '../terms/record-schema.ts';
 import { JobError, keysOf } from './job-reply.ts';
-
-const TEXT = { type: 'string' } as const;
 
 /** Parses the argument of `image-build:<name>`; other keys are ignored. @throws JobError */
 export const parseBuildArguments = parserOf(

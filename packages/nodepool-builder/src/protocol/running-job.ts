@@ -1,4 +1,5 @@
 import type { SettingsOf, SettingsSchema } from '@nodepool-builder/image-builder';
+import { TEXT } from '../terms/record-schema.ts';
 
 /** Properties of a {@link Reading}. */
 const READING_PROPERTIES = {
@@ -19,8 +20,6 @@ const READING = {
 
 /** Progress of an operation with its rate and the time left. */
 export type Reading = SettingsOf<typeof READING>;
-
-const TEXT = { type: 'string' } as const satisfies SettingsSchema;
 
 /** Schema of a {@link RunningJob}. */
 export const RUNNING_JOB = {

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { BUILD_ORIGIN, UPLOAD_ORIGIN } from '../attestation/origin/origin-record.ts';
+import { TEXT } from '../terms/record-schema.ts';
 import { type ActionName, act } from './actions.ts';
 import type { WebContext } from './context.ts';
 import { EventStream } from './event-stream.ts';
@@ -9,8 +10,6 @@ import { API } from './openapi.ts';
 import { readBuildOrigin, readUploadOrigin } from './origins.ts';
 import { SITE_RECORDS, type SiteRecords, siteRecords } from './site-records.ts';
 import type { Site } from './site-view.ts';
-
-const TEXT = { type: 'string' } as const;
 
 /** Parameter of a path. */
 const SUBJECT = { type: 'object', required: ['id'], properties: { id: TEXT } } as const;
@@ -64,11 +63,17 @@ const CHANGE = {
 /** The API. The server derives its OpenAPI document from these schemas. */
 export function api(server: FastifyInstance, context: WebContext): void {
   const records = async (): Promise<SiteRecords> => siteRecords(await context.view.current());
-  const schema = {
+  const find = async (key: string, list: keyof SiteRecords, id: string) => {
+    const all = (await records())[list] as readonly Readonly<Record<string, unknown>>[];
+    const found = all.find((one) => one[key] === id);
+    if (found === undefined) throw new HttpError(404, `${list} has no ${id}`);
+    return found;
+  };
+  const everything = {
     summary: 'Everything at once',
     response: { 200: { ...SITE_RECORDS, description: 'The state of the site.' } },
   };
-  server.get(`${API}/site`, { schema }, records);
+  server.get(`${API}/site`, { schema: everything }, records);
   for (const { list, of: what, ...row } of LISTS) {
     const record = SITE_RECORDS.properties[list].items;
     const all = { type: 'array', items: record, description: `All of them: ${what}.` };
@@ -76,9 +81,11 @@ export function api(server: FastifyInstance, context: WebContext): void {
     server.get(`${API}/${list}`, { schema: { summary, response: { 200: all } } }, async () => {
       return (await records())[list];
     });
-    if ('id' in row) oneRecord(server, list as 'images' | 'builds' | 'uploads', row.id, record, records);
+    if (!('id' in row)) continue;
+    const schema = { summary: `Shows one of ${list}`, params: SUBJECT, response: { 200: record } };
+    server.get<Subject>(`${API}/${list}/:id`, { schema }, ({ params }) => find(row.id, list, params.id));
   }
-  origins(server, context, records);
+  origins(server, context, (imageId) => find('image-id', 'builds', imageId));
   for (const [method, path, action, summary] of ACTION_ROUTES) {
     server.route<Subject>({
       method,
@@ -93,27 +100,12 @@ export function api(server: FastifyInstance, context: WebContext): void {
   changes(server, context);
 }
 
-function oneRecord(
-  server: FastifyInstance,
-  list: 'images' | 'builds' | 'uploads',
-  id: string,
-  record: object,
-  records: () => Promise<SiteRecords>,
-): void {
-  server.get<Subject>(
-    `${API}/${list}/:id`,
-    { schema: { summary: `Shows one of ${list}`, params: SUBJECT, response: { 200: record } } },
-    async ({ params }) => {
-      const all: readonly Readonly<Record<string, unknown>>[] = (await records())[list];
-      const found = all.find((one) => one[id] === params.id);
-      if (found === undefined) throw new HttpError(404, `${list} has no ${params.id}`);
-      return found;
-    },
-  );
-}
-
 /** The origins of builds and uploads. */
-function origins(server: FastifyInstance, context: WebContext, records: () => Promise<SiteRecords>): void {
+function origins(
+  server: FastifyInstance,
+  context: WebContext,
+  requireBuild: (imageId: string) => Promise<unknown>,
+): void {
   const schemaOf = (summary: string, body: object) => ({
     schema: { summary, params: SUBJECT, response: { 200: body } },
   });
@@ -121,10 +113,7 @@ function origins(server: FastifyInstance, context: WebContext, records: () => Pr
   const ofUpload = { ...UPLOAD_ORIGIN, description: 'The proof of the upload.' };
   const about = 'Shows the origin of a build, and the proof states of its uploads';
   server.get<Subject>(`${API}/builds/:id/origin`, schemaOf(about, ofBuild), async ({ params: { id } }) => {
-    const { builds } = await records();
-    if (!builds.some((one) => one['image-id'] === id)) {
-      throw new HttpError(404, `builds has no ${id}`);
-    }
+    await requireBuild(id);
     return await readBuildOrigin(context.view, id);
   });
   const proof = 'Shows the proof state of an upload';

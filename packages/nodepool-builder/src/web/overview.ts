@@ -95,13 +95,20 @@ function problemList(problems: readonly string[]): Html {
 }
 
 function failureList(failures: readonly (BuildRecord | UploadRecord)[]): Html {
-  if (failures.length === 0) return html`<section data-part="failures" hidden></section>`;
-  return html`<section data-part="failures" aria-labelledby="failures">
-<h2 id="failures">Failures</h2>
-${briefList(
-  failures.map((record) => recordItem(record, false)),
-  'failure',
-)}</section>`;
+  const items = failures.map((record) => recordItem(record, false));
+  return section('failures', 'Failures', items.length > 0 && briefList(items, 'failure'));
+}
+
+/** Renders a part with a heading. Without content, it is hidden. */
+function section(name: string, heading: string, content: Html | false): Html {
+  if (content === false) return html`<section data-part="${name}" hidden></section>`;
+  return html`<section data-part="${name}" aria-labelledby="${name}"><h2 id="${name}">${heading}</h2>
+${content}</section>`;
+}
+
+/** @param none text in place of an empty list */
+function cardList(items: readonly Html[], none: string): Html {
+  return items.length > 0 ? html`<ul class="records card">${items}</ul>` : html`<p class="quiet">${none}</p>`;
 }
 
 /** Renders the first items of a list and folds the others, so that the images remain visible. */
@@ -117,7 +124,7 @@ ${
 function runningList(running: readonly (BuildRecord | UploadRecord)[], canAct: boolean): Html {
   const items = running.map((record) => recordItem(record, canAct));
   const list = items.length > 0 ? briefList(items, 'job') : html`<p class="quiet">Nothing.</p>`;
-  return html`<section data-part="running" aria-labelledby="running"><h2 id="running">Running and waiting</h2>${list}</section>`;
+  return section('running', 'Running and waiting', list);
 }
 
 /** Builds and uploads of a disk image. */
@@ -212,10 +219,8 @@ export function recordActions(record: BuildRecord | UploadRecord): Html | undefi
 }
 
 function otherBuilds(builds: readonly BuildRecord[], canAct: boolean): Html {
-  if (builds.length === 0) return html`<section data-part="others" hidden></section>`;
-  return html`<section data-part="others" aria-labelledby="others">
-<h2 id="others">Images of disk images that are not configured here</h2>
-<ul class="records card">${recordItems(builds, canAct)}</ul></section>`;
+  const list = html`<ul class="records card">${recordItems(builds, canAct)}</ul>`;
+  return section('others', 'Images of disk images that are not configured here', builds.length > 0 && list);
 }
 
 /** Formats a step, such as `build in 3 h`. */
@@ -234,16 +239,15 @@ function planItem(step: PlanRecord): Html {
 function planList(plan: readonly PlanRecord[]): Html {
   const shown = plan.slice(0, MAX_PLAN_LENGTH);
   const more = plan.length - shown.length;
-  const list =
-    plan.length > 0
-      ? html`<ul class="records card">${shown.map(planItem)}</ul>`
-      : html`<p class="quiet">Nothing is planned.</p>`;
-  return html`<section data-part="plan" aria-labelledby="plan"><h2 id="plan">What comes next</h2>${list}
-${more > 0 && html`<p><a href="/api/v1/plan">${counted(more, 'more step')} in the API</a></p>`}</section>`;
+  return section(
+    'plan',
+    'What comes next',
+    html`${cardList(shown.map(planItem), 'Nothing is planned.')}
+${more > 0 && html`<p><a href="/api/v1/plan">${counted(more, 'more step')} in the API</a></p>`}`,
+  );
 }
 
 function cloudImageList(images: readonly CloudImageRecord[]): Html {
-  if (images.length === 0) return html`<section data-part="cloud-images" hidden></section>`;
   const items = images.map((image) => {
     const { provider, name, error, since, built, 'external-id': id, 'external-name': externalName } = image;
     const state = error === null && id !== null ? 'ready' : error === null ? 'waiting' : 'failed';
@@ -253,8 +257,7 @@ ${since !== null && html`<span>for ${age(since)}</span>`}
 ${built !== null && html`<span class="quiet">built ${age(built)} ago</span>`}
 <span class="detail quiet">${error}</span></li>`;
   });
-  return html`<section data-part="cloud-images" aria-labelledby="cloud-images">
-<h2 id="cloud-images">Chosen by filters</h2><ul class="records card">${items}</ul></section>`;
+  return section('cloud-images', 'Chosen by filters', items.length > 0 && cardList(items, ''));
 }
 
 function builderList({ builders, servers }: SiteRecords): Html {
@@ -265,14 +268,13 @@ ${age(started)}</span><span>${counted(images, 'image')}</span><span>${counted(jo
 <span>${diskMeter(size, free, `Disk of ${host}`)}
 ${formatBytes(free)} of ${formatBytes(size)} free in ${builder['images-dir']}</span></li>`;
   });
-  const list =
-    items.length > 0
-      ? html`<ul class="records card">${items}</ul>`
-      : html`<p class="quiet">No builder responds.</p>`;
   const jobs = servers.map(({ address, answers, running, queued }) => {
     const state = answers ? `${running} running, ${queued} waiting` : 'does not respond';
     return html`<li><span class="badge ${answers ? 'ready' : 'failed'}">${address}</span><span>${state}</span></li>`;
   });
-  return html`<section data-part="builders" aria-labelledby="builders"><h2 id="builders">Builders</h2>${list}
-<h2>Job servers</h2><ul class="records card">${jobs}</ul></section>`;
+  return section(
+    'builders',
+    'Builders',
+    html`${cardList(items, 'No builder responds.')}<h2>Job servers</h2><ul class="records card">${jobs}</ul>`,
+  );
 }

@@ -6,6 +6,7 @@ import type { Logger } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { type Package, readBillOfMaterials } from '@nodepool-builder/provenance';
 import { errorLine } from '../../terms/command-error.ts';
+import { TEXT } from '../../terms/record-schema.ts';
 import { BILL_OF_MATERIALS } from '../documents.ts';
 
 /** Maximum size of a list in gzip and base64, in bytes. The list of an image with 2,000 packages has about 60 KiB. */
@@ -13,8 +14,6 @@ const MAX_SIZE = 512 * 1024;
 
 /** Maximum size of a list in JSON, in bytes. It fits 10,000 packages. Parsing it takes less than 50 ms. */
 const MAX_JSON_SIZE = 4 * 2 ** 20;
-
-const TEXT = { type: 'string' } as const;
 
 const LIST = new JsonReader({
   type: 'array',

@@ -105,7 +105,7 @@ async function build(
   const output = logger(`nodepool.image.build.${name}`);
   const started = performance.now();
   const elapsed = (): number => performance.now() - started;
-  statistics.buildStarted(name);
+  statistics.onEvent({ kind: 'build-started', diskimage: name });
   try {
     const attester = await attestation.attester();
     const image = await builder

@@ -81,10 +81,11 @@ export function statsdAddress(
  */
 export class Statistics implements AsyncDisposable {
   readonly #client: StatsD | undefined;
-  readonly #onEvent: (event: JobEvent) => void;
+  /** Receives the events that are not sent to statsd. */
+  readonly onEvent: (event: JobEvent) => void;
 
   constructor(environment: Environment, logger: Logger, onEvent: (event: JobEvent) => void = () => {}) {
-    this.#onEvent = onEvent;
+    this.onEvent = onEvent;
     const address = statsdAddress(environment);
     if (address === undefined) return;
     this.#client = new StatsD({
@@ -106,14 +107,10 @@ export class Statistics implements AsyncDisposable {
     this.#took(key, milliseconds);
   }
 
-  buildStarted(diskimage: string): void {
-    this.#onEvent({ kind: 'build-started', diskimage });
-  }
-
   /** Reports the end of a build, with or without an error. */
   buildEnded(diskimage: string, milliseconds: number, signal: AbortSignal, error?: unknown): void {
     const result = error === undefined ? 'success' : resultOf(error, signal);
-    this.#onEvent({ kind: 'build-ended', diskimage, result, seconds: milliseconds / 1000 });
+    this.onEvent({ kind: 'build-ended', diskimage, result, seconds: milliseconds / 1000 });
     const key = `nodepool.dib_image_build.${diskimage}.status`;
     this.#client?.gauge(`${key}.rc`, error === undefined ? 0 : returnCode(error));
     this.#client?.gauge(`${key}.duration`, Math.floor(milliseconds));
@@ -141,13 +138,13 @@ export class Statistics implements AsyncDisposable {
       position = Math.floor(partDone(progress) * (size ?? 0));
       const bytes = position < before ? position : position - before; // a transfer that starts again sends them again
       if (bytes === 0) return;
-      this.#onEvent({ kind: 'sent', provider, bytes });
+      this.onEvent({ kind: 'sent', provider, bytes });
     };
     const ended = (result: JobResult): void => {
       const seconds = (performance.now() - started) / 1000;
-      this.#onEvent({ kind: 'upload-ended', ...subject, result, seconds, size });
+      this.onEvent({ kind: 'upload-ended', ...subject, result, seconds, size });
     };
-    this.#onEvent({ kind: 'upload-started', ...subject });
+    this.onEvent({ kind: 'upload-started', ...subject });
     try {
       const value = await work(onPart);
       this.#took(`nodepool.image_update.${imageName}.${provider}`, performance.now() - started);
@@ -159,19 +156,10 @@ export class Statistics implements AsyncDisposable {
     }
   }
 
-  converted(format: string, milliseconds: number): void {
-    this.#onEvent({ kind: 'converted', format, seconds: milliseconds / 1000 });
-  }
-
-  /** Reports that an orphan was deleted, or could not be deleted. */
-  orphanEnded(orphan: 'upload' | 'instance', provider: string, isDeleted: boolean): void {
-    this.#onEvent({ kind: 'orphan-ended', orphan, provider, isDeleted });
-  }
-
   /** Reports a request to a cloud. */
   task(provider: string, task: string, milliseconds: number): void {
     this.#took(`nodepool.task.${provider}.${task}`, milliseconds);
-    this.#onEvent({ kind: 'requested', provider, request: task, seconds: milliseconds / 1000 });
+    this.onEvent({ kind: 'requested', provider, request: task, seconds: milliseconds / 1000 });
   }
 
   /** Sends pending metrics. */

@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto';
 import type { WorkerJob } from '@nodepool-builder/gearman-node';
 import { ImageError, type SettingsOf, type SettingsSchema } from '@nodepool-builder/image-builder';
 import type { ProviderConfiguration } from '../../configuration/configuration.ts';
+import { TEXT } from '../../terms/record-schema.ts';
 import { toText } from '../../yaml/values.ts';
-
-const TEXT = { type: 'string' } as const satisfies SettingsSchema;
 
 /** Schema of an {@link UploadRecord}. */
 export const UPLOAD_RECORD = {
