@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ImageProvider, Logger, SettingsOf } from '@nodepool-builder/image-builder';
+import type { Logger, SettingsOf } from '@nodepool-builder/image-builder';
 import type {
   CloudImageConfiguration,
   Configuration,
@@ -107,54 +107,45 @@ export class CloudImageWatch {
   async #look(choices: readonly Choice[], signal: AbortSignal): Promise<void> {
     for (const choice of choices.filter((one) => !isFixed(one))) {
       const key = keyOf(choice);
-      const before = this.#records.get(key) ?? unknownImage(choice);
-      const record = await this.#choose(choice, before, signal);
+      const record = await this.#choose(choice, this.#records.get(key) ?? unknownImage(choice), signal);
       if (signal.aborted) return;
-      if (record === before) continue;
       this.#records = new Map(this.#records).set(key, record);
     }
   }
 
   async #choose(
-    { configuration, image }: Choice,
+    { configuration: { name }, image }: Choice,
     before: CloudImageRecord,
     signal: AbortSignal,
   ): Promise<CloudImageRecord> {
     const { logger } = this.#options;
-    const { name } = configuration;
     const subject = `provider ${name}, ${before.list}: ${image.name}`;
-    const withError = (error: string): CloudImageRecord => {
-      if (error === before.error) return before;
-      logger.warn(`${subject}: ${error}`);
-      return { ...before, error };
+    const withError = (error: string): Partial<CloudImageRecord> => {
+      if (error !== before.error) logger.warn(`${subject}: ${error}`);
+      return { error };
     };
-    try {
-      const provider: ImageProvider | undefined = this.#providers.get(name)?.provider;
-      if (provider === undefined) return before;
+    const look = async (): Promise<Partial<CloudImageRecord>> => {
+      const { provider } = this.#providers.get(name) ?? {};
+      if (provider === undefined) return {};
       const timeout = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT)]);
       const found = await findLatest(provider, image.filters, { signal: timeout });
-      const { latest } = found;
-      if (latest === undefined) {
-        const none = withError(noImage(name, found));
-        return none === before ? before : { ...none, ...NO_IMAGE };
-      }
-      const { externalId, name: externalName, createdAt, builtAt } = latest;
-      const isSame = before['external-id'] === externalId;
-      if (isSame && before.error === null) return before;
+      if (found.latest === undefined) return { ...NO_IMAGE, ...withError(noImage(name, found)) };
+      const { externalId, name: externalName, createdAt, builtAt } = found.latest;
+      if (before['external-id'] === externalId) return { error: null };
       const isFirst = before['external-id'] === null;
-      if (!isSame && !isFirst) logger.info(`${subject} is now image ${externalId}`);
-      const since = isFirst ? createdAt.toISOString() : new Date().toISOString();
+      if (!isFirst) logger.info(`${subject} is now image ${externalId}`);
       return {
-        ...before,
         'external-id': externalId,
         'external-name': externalName,
         built: builtAt?.toISOString() ?? null,
-        since: isSame ? before.since : since,
+        since: isFirst ? createdAt.toISOString() : new Date().toISOString(),
         error: null,
       };
-    } catch (error) {
-      return signal.aborted ? before : withError(errorLine(error));
-    }
+    };
+    const changes = await look().catch((error: unknown) =>
+      signal.aborted ? {} : withError(errorLine(error)),
+    );
+    return { ...before, ...changes };
   }
 }
 

@@ -11,7 +11,7 @@ import { type Html, html } from './html.ts';
 const MAX_PACKAGES = 500;
 
 /** Formats the state of a proof, with the reason and the key. */
-export function proofText({ state, reason, 'key-id': keyId, 'key-file': file }: Proof): Html {
+export function proofText({ state, reason, 'key-id': keyId, 'key-file': file }: Omit<Proof, 'links'>): Html {
   return html`<span class="badge ${state}">${state}</span> <span>${reason}</span>
 ${keyId !== null && html`<span class="quiet id" title="${keyId}">key ${keyId.slice(0, 12)} in ${file}</span>`}`;
 }
@@ -74,10 +74,10 @@ function packageItem(
 
 /** Renders the chain of an upload back to its build, the last link first. */
 export function uploadOrigin(proof: Proof): Html {
-  const links = proof.links.map(({ kind, subject, state, reason, 'key-id': keyId, 'key-file': file }) => {
-    return html`<li>${proofText({ state, reason, 'key-id': keyId, 'key-file': file, links: [] })}
-<span class="detail quiet">${kind}: ${subject}</span></li>`;
-  });
+  const links = proof.links.map(
+    (link) => html`<li>${proofText(link)}
+<span class="detail quiet">${link.kind}: ${link.subject}</span></li>`,
+  );
   return html`<section aria-labelledby="origin"><h2 id="origin">Origin</h2>
 <p>${proofText(proof)}</p>
 ${links.length > 0 && html`<ol class="records card">${links}</ol>`}</section>`;

@@ -50,12 +50,10 @@ function isImage({ name }: { readonly name: string }): boolean {
 
 function overview(server: FastifyInstance, context: WebContext): void {
   const { view, access } = context;
-  const feeds = [false, true].map((canAct) => new Feed<Part>(view, (site) => overviewParts(site, canAct)));
-  const feedFor = (request: FastifyRequest): Feed<Part> => {
-    const feed = feeds[access.userOf(request) === undefined ? 0 : 1];
-    if (feed === undefined) throw new TypeError('no feed');
-    return feed;
-  };
+  const readOnly = new Feed<Part>(view, (site) => overviewParts(site, false));
+  const withActions = new Feed<Part>(view, (site) => overviewParts(site, true));
+  const feedFor = (request: FastifyRequest): Feed<Part> =>
+    access.userOf(request) === undefined ? readOnly : withActions;
 
   server.get('/', async (request, reply) => {
     const { version, items } = feedFor(request).update(await view.current());
