@@ -118,16 +118,9 @@ export interface ConfigurationSource extends Partial<SettingsOf<typeof GENERAL>>
   readonly [section: string]: unknown;
 }
 
-const SCHEMAS = new WeakMap<Modules, SettingsSchema>();
-
-/**
- * Schema of the keys of `nodepool.yaml` that a builder reads: types, defaults and a description of each key. The same
- * modules have the same object, which is compiled once.
- */
+/** Schema of the keys of `nodepool.yaml` that a builder reads: types, defaults and a description of each key. */
 export function configurationSchema(modules: Modules): SettingsSchema {
-  const known = SCHEMAS.get(modules);
-  if (known !== undefined) return known;
-  const schema: SettingsSchema = {
+  return {
     type: 'object',
     required: GENERAL.required,
     additionalProperties: false,
@@ -162,8 +155,6 @@ export function configurationSchema(modules: Modules): SettingsSchema {
       ),
     },
   };
-  SCHEMAS.set(modules, schema);
-  return schema;
 }
 
 /** JSON Schema for editors. */

@@ -71,10 +71,10 @@ function explain(error: DefinedError): Explanation {
     case 'type': {
       const wanted = [error.params.type].flat().filter((type) => type !== 'null');
       const [first = ''] = wanted;
-      const isQuoted = typeof error.data === 'string' && QUOTED[first]?.test(error.data);
+      const isQuoted = typeof error.data === 'string' && TYPES[first]?.quoted?.test(error.data);
       return {
         reason: `${path} must be ${wanted.map(withArticle).join(' or ')}, but is ${kindOf(error.data)}`,
-        remedy: `${TYPE_REMEDIES[first] ?? 'correct it'}${isQuoted ? ' without quotes' : ''}`,
+        remedy: `${TYPES[first]?.remedy ?? 'correct it'}${isQuoted ? ' without quotes' : ''}`,
       };
     }
     case 'required':
@@ -126,35 +126,30 @@ function explain(error: DefinedError): Explanation {
   }
 }
 
-const TYPE_REMEDIES: Readonly<Record<string, string>> = {
-  string: 'put it in quotes',
-  object: 'write "key: value" pairs, indented below it',
-  array: 'write a list, each entry after "- "',
-  integer: 'write a whole number',
-  number: 'write a number',
-  boolean: 'write true or false',
-};
-
 const NUMBER = /^[-+]?\d+(?:\.\d+)?$/;
 
-/** Strings that are values of a type once their quotes are gone. */
-const QUOTED: Readonly<Record<string, RegExp>> = {
-  integer: NUMBER,
-  number: NUMBER,
-  boolean: /^(?:true|false|yes|no|on|off)$/i,
-};
+interface TypeText {
+  readonly name: string;
+  readonly remedy: string;
+  /** Matches strings that are values of the type once their quotes are gone. */
+  readonly quoted?: RegExp;
+}
 
-const TYPE_NAMES: Readonly<Record<string, string>> = {
-  object: 'a mapping',
-  array: 'a list',
-  string: 'a string',
-  integer: 'a whole number',
-  number: 'a number',
-  boolean: 'true or false',
+const TYPES: Readonly<Record<string, TypeText>> = {
+  string: { name: 'a string', remedy: 'put it in quotes' },
+  object: { name: 'a mapping', remedy: 'write "key: value" pairs, indented below it' },
+  array: { name: 'a list', remedy: 'write a list, each entry after "- "' },
+  integer: { name: 'a whole number', remedy: 'write a whole number', quoted: NUMBER },
+  number: { name: 'a number', remedy: 'write a number', quoted: NUMBER },
+  boolean: {
+    name: 'true or false',
+    remedy: 'write true or false',
+    quoted: /^(?:true|false|yes|no|on|off)$/i,
+  },
 };
 
 function withArticle(type: string): string {
-  return TYPE_NAMES[type] ?? type;
+  return TYPES[type]?.name ?? type;
 }
 
 function kindOf(value: unknown): string {
