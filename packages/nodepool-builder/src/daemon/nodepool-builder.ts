@@ -4,7 +4,7 @@ import type { BaseImageBuilder, ImageRepository, Logger } from '@nodepool-builde
 import { inSlices } from '@nodepool-builder/image-builder/internal';
 import { cancelFunction } from '@nodepool-builder/image-manager/protocol';
 import { SiteAttestation } from '../attestation/site-attestation.ts';
-import type { Configuration } from '../configuration/configuration.ts';
+import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import { encodeBuilderStatus, statusFunction } from '../protocol/builder-status.ts';
 import { functionName, imageFunctions, isOffered, type Verb, verbOf } from '../protocol/functions.ts';
 import { logFunction } from '../protocol/log-part.ts';
@@ -188,7 +188,6 @@ export class NodepoolBuilder implements AsyncDisposable {
 
   /** Applies the configuration in force. */
   #configure(): void {
-    const { diskimages } = this.#configuration;
     const { providers, services, uploads, replaced } = this.#parts;
     const release = providers.configure(this.#configuration);
     const closeReplaced = (): void => {
@@ -202,9 +201,8 @@ export class NodepoolBuilder implements AsyncDisposable {
     if (this.#drained !== undefined) return;
     this.#offerBuilds();
     // On a host that builds nothing, services leave the images to other hosts.
-    const built = this.#options.buildWorkers === 0 ? [] : diskimages.filter(({ pause }) => !pause);
     const configured = Array.from(services, ([type, service]) => {
-      const entries = built.filter(({ builder }) => builder === type);
+      const entries = this.#built.filter(({ builder }) => builder === type);
       return service.configure(entries.map((diskimage) => ({ diskimage, settings: diskimage.settings })));
     });
     Promise.all([Promise.allSettled(this.#jobs), uploads.idle(), ...configured])
@@ -245,17 +243,19 @@ export class NodepoolBuilder implements AsyncDisposable {
     }
   }
 
-  /** Names of the disk images that this builder builds for anybody. */
-  #offeredDiskimages(): readonly string[] {
+  /** The disk images that this builder builds for anybody. */
+  get #built(): readonly DiskImageConfiguration[] {
     if (this.#options.buildWorkers === 0) return [];
-    return this.#configuration.diskimages.filter(({ pause }) => !pause).map(({ name }) => name);
+    return this.#configuration.diskimages.filter(({ pause }) => !pause);
   }
 
   /** The functions that only our own clients use. */
   #controlFunctions(): ReadonlyMap<string, JobHandler> {
     const { repository, builderId } = this.#parts;
-    const status = (): Promise<string> =>
-      encodeBuilderStatus(repository, this.#running, this.#offeredDiskimages());
+    const status = (): Promise<string> => {
+      const diskimages = this.#built.map(({ name }) => name);
+      return encodeBuilderStatus(repository, this.#running, diskimages);
+    };
     const log: JobHandler = async (job) => {
       const runs = (id: string, uploadId: string | undefined): boolean =>
         this.#running.all.some((one) => one['image-id'] === id && one['upload-id'] === uploadId);

@@ -24,39 +24,20 @@ export interface UploadSubject {
 }
 
 /** An event of the jobs and providers of this process. */
-export type JobEvent =
-  | { readonly kind: 'build-started'; readonly diskimage: string }
-  | {
-      readonly kind: 'build-ended';
-      readonly diskimage: string;
-      readonly result: JobResult;
-      readonly seconds: number;
-    }
-  | ({ readonly kind: 'upload-started' } & UploadSubject)
-  | ({
-      readonly kind: 'upload-ended';
-      readonly result: JobResult;
-      readonly seconds: number;
-      /** Size of the file in bytes; undefined if no file was read. */
-      readonly size: number | undefined;
-    } & UploadSubject)
+export type JobEvent = Readonly<
+  | { kind: 'build-started'; diskimage: string }
+  | { kind: 'build-ended'; diskimage: string; result: JobResult; seconds: number }
+  | ({ kind: 'upload-started' } & UploadSubject)
+  /** The size of the file is undefined if no file was read. */
+  | ({ kind: 'upload-ended'; result: JobResult; seconds: number; size: number | undefined } & UploadSubject)
   /** Bytes that an upload has sent since the last such event. */
-  | { readonly kind: 'sent'; readonly provider: string; readonly bytes: number }
-  | { readonly kind: 'converted'; readonly format: string; readonly seconds: number }
+  | { kind: 'sent'; provider: string; bytes: number }
+  | { kind: 'converted'; format: string; seconds: number }
   /** A request to a provider. */
-  | {
-      readonly kind: 'requested';
-      readonly provider: string;
-      readonly request: string;
-      readonly seconds: number;
-    }
+  | { kind: 'requested'; provider: string; request: string; seconds: number }
   /** Parts of an upload without a job, or an instance without a build, were deleted or could not be deleted. */
-  | {
-      readonly kind: 'orphan-ended';
-      readonly orphan: 'upload' | 'instance';
-      readonly provider: string;
-      readonly isDeleted: boolean;
-    };
+  | { kind: 'orphan-ended'; orphan: 'upload' | 'instance'; provider: string; isDeleted: boolean }
+>;
 
 /** Exit codes that a shell would report for builds without an exit code. */
 const RETURN_CODES: Partial<Record<ImageErrorCode, number>> = {
