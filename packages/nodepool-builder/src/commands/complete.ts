@@ -23,9 +23,12 @@ async function candidates(program: Command, words: readonly string[]): Promise<r
   // bash splits words at "=" and ":".
   const typed = words.filter((word, index) => word !== '=' && word !== ':' && words[index - 1] !== ':');
   const current = words.at(-1) === '=' ? '' : (typed.pop() ?? '');
-  const commands = program.createHelp().visibleCommands(program);
+  const help = program.createHelp();
+  const commands = help.visibleCommands(program);
   let config = DEFAULT_CONFIG_FILE;
   let command = program;
+  const optionOf = (flag: string): Option | undefined =>
+    help.visibleOptions(command).find(({ short, long }) => short === flag || long === flag);
   let expecting: Option | undefined;
   let operands = 0;
   for (const word of typed.flatMap((one) => (/^--[^=]*=/.test(one) ? splitAssignment(one) : [one]))) {
@@ -33,7 +36,7 @@ async function candidates(program: Command, words: readonly string[]): Promise<r
       if (expecting.long === '--config') config = word.replace(/^~(?=\/)/, homedir());
       expecting = undefined;
     } else if (word.startsWith('-')) {
-      const option = optionOf(command, word);
+      const option = optionOf(word);
       if (option?.required) expecting = option;
     } else if (command === program) {
       const named = commands.find((one) => one.name() === word);
@@ -43,14 +46,13 @@ async function candidates(program: Command, words: readonly string[]): Promise<r
   }
   if (expecting !== undefined) return await valuesOf(expecting.flags, expecting.argChoices, config);
   const [flag = '', value] = splitAssignment(current);
-  const option = value === undefined ? undefined : optionOf(command, flag);
+  const option = value === undefined ? undefined : optionOf(flag);
   if (option !== undefined) {
     const values = await valuesOf(option.flags, option.argChoices, config);
     return values.map((one) => (one.startsWith(':') ? one : `${flag}=${one}`));
   }
   if (current.startsWith('-')) {
-    return command
-      .createHelp()
+    return help
       .visibleOptions(command)
       .flatMap(({ short, long, description }) =>
         [short, long].flatMap((name) => (name ? `${name}\t${description}` : [])),
@@ -69,13 +71,6 @@ async function candidates(program: Command, words: readonly string[]): Promise<r
 function splitAssignment(word: string): readonly string[] {
   const at = word.indexOf('=');
   return at === -1 ? [word] : [word.slice(0, at), word.slice(at + 1)];
-}
-
-function optionOf(command: Command, flag: string): Option | undefined {
-  return command
-    .createHelp()
-    .visibleOptions(command)
-    .find(({ short, long }) => short === flag || long === flag);
 }
 
 /** Completions by the placeholder of a value. */
