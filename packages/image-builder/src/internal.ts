@@ -110,7 +110,7 @@ export { DamagedRecordError, RecordDirectory, RecordType } from './record-direct
 export { imageFileName, Layout } from './repository/layout.ts';
 export { Mutex } from './repository/mutex.ts';
 export { safeName } from './repository/state-directory.ts';
-export { readSettings } from './settings-schema.ts';
+export { NUMBER, objectOf, readSettings, TEXT } from './settings-schema.ts';
 export { shellWords } from './shell-words.ts';
 export { SingleFlight } from './single-flight.ts';
 export { inSlices } from './slices.ts';

@@ -1,40 +1,37 @@
 import { FORMAT_NAMES } from './formats.ts';
 import { DamagedRecordError, RecordType } from './record-directory.ts';
-import type { ObjectSchema, SettingsOf } from './settings-schema.ts';
+import { NUMBER, objectOf, type SettingsOf, TEXT } from './settings-schema.ts';
 import { errnoOf } from './system-error.ts';
 import type { Logger } from './types.ts';
 
-const TEXT = { type: 'string' } as const;
+const FORMAT = { enum: FORMAT_NAMES } as const;
 
-/** A file of the same image, at the time of a conversion. */
-const SOURCE = {
-  type: 'object',
-  required: ['format', 'sha256'],
-  properties: { format: { enum: FORMAT_NAMES }, sha256: TEXT },
-} as const satisfies ObjectSchema;
-
-const FILE = {
-  type: 'object',
-  required: ['format', 'size', 'mtime', 'md5', 'sha256'],
-  properties: {
-    format: { enum: FORMAT_NAMES },
+const FILE = objectOf(
+  {
+    format: FORMAT,
     /** Size in bytes. */
-    size: { type: 'number' },
+    size: NUMBER,
     /** ISO 8601 time. The checksums belong to a file with this time and size. */
     mtime: TEXT,
     md5: TEXT,
     sha256: TEXT,
-    /** The file that it was converted from. Absent for a file that its builder made, or if the digest was unknown. */
-    from: SOURCE,
   },
-} as const satisfies ObjectSchema;
+  {
+    /**
+     * The file of the same image that it was converted from, at that time. Absent for a file that its builder made, or
+     * if the digest was unknown.
+     */
+    from: objectOf({ format: FORMAT, sha256: TEXT }),
+  },
+);
 
-const SCHEMA = {
-  type: 'object',
-  required: ['version', 'image-id', 'files'],
-  properties: {
+const SCHEMA = objectOf(
+  {
     version: { const: 1 },
     'image-id': TEXT,
+    files: { type: 'array', items: FILE },
+  },
+  {
     /** Image name; absent for a conversion of a file that was added by hand. */
     'image-name': TEXT,
     /** Class of the builder. */
@@ -45,19 +42,11 @@ const SCHEMA = {
     /** Creation time of an image that was made elsewhere, ISO 8601. Default: `finished`. */
     built: TEXT,
     /** Maximum number of bytes that its build was seen to use on disk. */
-    'disk-space': { type: 'number' },
-    files: { type: 'array', items: FILE },
+    'disk-space': NUMBER,
     /** Providers that have the image without an upload. */
-    snapshots: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['provider', 'externalId'],
-        properties: { provider: TEXT, externalId: TEXT },
-      },
-    },
+    snapshots: { type: 'array', items: objectOf({ provider: TEXT, externalId: TEXT }) },
   },
-} as const satisfies ObjectSchema;
+);
 
 /** Record of an image: `.nodepool-builder/manifests/<image-id>.json`. */
 export type Manifest = SettingsOf<typeof SCHEMA>;

@@ -46,6 +46,23 @@ export interface ObjectSchema extends SettingsSchema {
   readonly properties: Readonly<Record<string, SettingsSchema>>;
 }
 
+export const TEXT = { type: 'string' } as const satisfies SettingsSchema;
+export const NUMBER = { type: 'number' } as const satisfies SettingsSchema;
+
+type Properties = Readonly<Record<string, SettingsSchema>>;
+
+/** Makes the schema of an object with required and optional keys. It may have others. */
+export function objectOf<
+  const Required extends Properties,
+  const Optional extends Properties = Readonly<Record<never, never>>,
+>(required: Required, optional?: Optional) {
+  return {
+    type: 'object',
+    required: Object.keys(required) as readonly (keyof Required & string)[],
+    properties: { ...required, ...optional } as Required & Optional,
+  } as const;
+}
+
 /** TypeScript type of the values that a schema accepts, including the defaults. */
 export type SettingsOf<S> = S extends { enum: readonly (infer E)[] }
   ? E

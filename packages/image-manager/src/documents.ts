@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from '@nodepool-builder/image-builder';
-import { errorMessage } from '@nodepool-builder/image-builder/internal';
+import { errorMessage, objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 
 /**
@@ -26,23 +26,9 @@ const MAX_ATTESTATIONS = 16;
 /** Predicate type of the statement about an upload. */
 const UPLOAD_PREDICATE = 'https://nodepool-builder.dev/upload/v1';
 
-const BUNDLE = new JsonReader({
-  type: 'object',
-  required: ['dsseEnvelope'],
-  properties: {
-    dsseEnvelope: {
-      type: 'object',
-      required: ['payload'],
-      properties: { payload: { type: 'string' } },
-    },
-  },
-});
+const BUNDLE = new JsonReader(objectOf({ dsseEnvelope: objectOf({ payload: TEXT }) }));
 
-const STATEMENT = new JsonReader({
-  type: 'object',
-  required: ['predicateType'],
-  properties: { predicateType: { type: 'string' } },
-});
+const STATEMENT = new JsonReader(objectOf({ predicateType: TEXT }));
 
 /** Fields of the result of a job, not yet validated. */
 export interface ReturnedDocuments {

@@ -1,6 +1,6 @@
 import type { SettingsOf } from '@nodepool-builder/image-builder';
+import { TEXT } from '@nodepool-builder/image-builder/internal';
 
-const TEXT = { type: 'string' } as const;
 /** Milliseconds since 1970. */
 const TIME = { type: 'integer' } as const;
 const FLAG = { type: 'boolean' } as const;

@@ -8,17 +8,17 @@ import type {
 import {
   DamagedRecordError,
   makeStateDirectory,
+  objectOf,
   RecordDirectory,
+  TEXT,
   unlessAborted,
   writeDurably,
 } from '@nodepool-builder/image-builder/internal';
 
-const SCHEMA = {
-  type: 'object',
-  required: ['provider', 'phase', 'stepsDone', 'afterRestart', 'recipe'],
-  properties: {
+const SCHEMA = objectOf(
+  {
     /** `providers[].name`. */
-    provider: { type: 'string' },
+    provider: TEXT,
     /**
      * Progress of the build. The steps run in `running`. The login may be gone from `cleaning` on. In `ending`, the
      * build only has to end the instance.
@@ -28,15 +28,17 @@ const SCHEMA = {
     stepsDone: { type: 'integer' },
     afterRestart: { enum: ['destroy', 'resume'] },
     /** Digest of the configuration. A build resumes only with the same digest. */
-    recipe: { type: 'string' },
-    /** Host key or certificate of the machine in base64, after the first login. */
-    hostKey: { type: 'string' },
-    /** Base image of the launch. */
-    image: { type: 'string' },
-    /** ISO 8601 time until which the instance of a failed build is kept for inspection. */
-    keptUntil: { type: 'string' },
+    recipe: TEXT,
   },
-} as const;
+  {
+    /** Host key or certificate of the machine in base64, after the first login. */
+    hostKey: TEXT,
+    /** Base image of the launch. */
+    image: TEXT,
+    /** ISO 8601 time until which the instance of a failed build is kept for inspection. */
+    keptUntil: TEXT,
+  },
+);
 
 /** Record of the instance of a build. */
 export type InstanceRecord = SettingsOf<typeof SCHEMA>;

@@ -1,5 +1,5 @@
-import type { Conversion, FinishedBuild, Material, ObjectSchema } from '@nodepool-builder/image-builder';
-import { imageFileName } from '@nodepool-builder/image-builder/internal';
+import type { Conversion, FinishedBuild, Material, SettingsOf } from '@nodepool-builder/image-builder';
+import { imageFileName, objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { ProvenanceError } from './errors.ts';
 import type { Statement, StatementSubject } from './types.ts';
@@ -100,68 +100,35 @@ export function conversionStatement(
   };
 }
 
-const TEXT = { type: 'string' } as const;
+const TIME = { ...TEXT, format: 'time' } as const;
 
-const SCHEMA = {
-  type: 'object',
-  required: ['buildDefinition', 'runDetails'],
-  properties: {
-    buildDefinition: {
-      type: 'object',
-      required: ['buildType', 'externalParameters'],
-      properties: {
-        buildType: TEXT,
-        externalParameters: { type: 'object' },
-        resolvedDependencies: {
-          type: 'array',
-          items: {
-            type: 'object',
-            properties: {
-              name: TEXT,
-              uri: TEXT,
-              digest: { type: 'object', additionalProperties: TEXT },
-              annotations: {
-                type: 'object',
-                additionalProperties: { type: ['string', 'number', 'boolean'] },
-              },
-            },
-          },
-        },
-      },
-    },
-    runDetails: {
-      type: 'object',
-      required: ['builder'],
-      properties: {
-        builder: {
-          type: 'object',
-          required: ['id'],
-          properties: { id: TEXT },
-        },
-        metadata: {
-          type: 'object',
-          properties: {
-            invocationId: TEXT,
-            startedOn: { type: 'string', format: 'time' },
-            finishedOn: { type: 'string', format: 'time' },
-          },
-        },
-        byproducts: {
-          type: 'array',
-          items: {
-            type: 'object',
-            properties: {
-              name: TEXT,
-              annotations: { type: 'object' },
-            },
-          },
-        },
-      },
-    },
+const DEPENDENCY = objectOf(
+  {},
+  {
+    name: TEXT,
+    uri: TEXT,
+    digest: { type: 'object', additionalProperties: TEXT },
+    annotations: { type: 'object', additionalProperties: { type: ['string', 'number', 'boolean'] } },
   },
-} as const satisfies ObjectSchema;
+);
 
-const READER = new JsonReader(SCHEMA);
+const BYPRODUCT = objectOf({}, { name: TEXT, annotations: { type: 'object' } });
+
+const READER = new JsonReader(
+  objectOf({
+    buildDefinition: objectOf(
+      { buildType: TEXT, externalParameters: { type: 'object' } },
+      { resolvedDependencies: { type: 'array', items: DEPENDENCY } },
+    ),
+    runDetails: objectOf(
+      { builder: objectOf({ id: TEXT }) },
+      {
+        metadata: objectOf({}, { invocationId: TEXT, startedOn: TIME, finishedOn: TIME }),
+        byproducts: { type: 'array', items: BYPRODUCT },
+      },
+    ),
+  }),
+);
 
 /** Facts of a build or a conversion, by this or any other software that writes SLSA provenance. */
 export interface BuildFacts {
@@ -212,7 +179,7 @@ export function buildFactsOf({ subjects, predicateType, predicate }: Statement):
   };
 }
 
-type Descriptor = NonNullable<ReturnType<typeof checked>['buildDefinition']['resolvedDependencies']>[number];
+type Descriptor = SettingsOf<typeof DEPENDENCY>;
 
 function checked(predicate: unknown): ReturnType<(typeof READER)['check']> {
   try {

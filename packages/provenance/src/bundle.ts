@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import type { ObjectSchema } from '@nodepool-builder/image-builder';
-import { MAX_ATTESTATION_SIZE } from '@nodepool-builder/image-builder/internal';
+import { MAX_ATTESTATION_SIZE, objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { ProvenanceError } from './errors.ts';
 import { verifySignature } from './signer.ts';
@@ -15,58 +15,37 @@ const MEDIA_TYPES = [
   'application/vnd.dev.sigstore.bundle+json;version=0.3',
 ];
 
-const TEXT = { type: 'string' } as const;
-
 /**
- * The keys that a bundle may contain. `@sigstore/bundle` ignores unknown keys, so that a change of an optional key
- * would not be noticed.
+ * Makes the schema of an object without other keys. `@sigstore/bundle` ignores unknown keys, so that a change of an
+ * optional key would not be noticed.
  */
-const BUNDLE = {
-  type: 'object',
-  required: ['mediaType', 'verificationMaterial', 'dsseEnvelope'],
-  additionalProperties: false,
-  properties: {
+function only<const S extends ObjectSchema>(schema: S) {
+  return { ...schema, additionalProperties: false } as const;
+}
+
+const SIGNATURE = only(objectOf({ sig: TEXT }, { keyid: TEXT }));
+
+const BUNDLE = only(
+  objectOf({
     mediaType: { enum: MEDIA_TYPES },
-    verificationMaterial: {
-      type: 'object',
-      required: ['publicKey'],
-      additionalProperties: false,
-      properties: {
-        publicKey: {
-          type: 'object',
-          required: ['hint'],
-          additionalProperties: false,
-          properties: { hint: TEXT },
+    verificationMaterial: only(
+      objectOf(
+        { publicKey: only(objectOf({ hint: TEXT })) },
+        {
+          tlogEntries: { type: 'array' },
+          timestampVerificationData: only(objectOf({}, { rfc3161Timestamps: { type: 'array' } })),
         },
-        tlogEntries: { type: 'array' },
-        timestampVerificationData: {
-          type: 'object',
-          additionalProperties: false,
-          properties: { rfc3161Timestamps: { type: 'array' } },
-        },
-      },
-    },
-    dsseEnvelope: {
-      type: 'object',
-      required: ['payload', 'payloadType', 'signatures'],
-      additionalProperties: false,
-      properties: {
+      ),
+    ),
+    dsseEnvelope: only(
+      objectOf({
         payload: TEXT,
         payloadType: { const: PAYLOAD_TYPE },
-        signatures: {
-          type: 'array',
-          minItems: 1,
-          items: {
-            type: 'object',
-            required: ['sig'],
-            additionalProperties: false,
-            properties: { sig: TEXT, keyid: TEXT },
-          },
-        },
-      },
-    },
-  },
-} as const satisfies ObjectSchema;
+        signatures: { type: 'array', minItems: 1, items: SIGNATURE },
+      }),
+    ),
+  }),
+);
 
 const READER = new JsonReader(BUNDLE);
 

@@ -1,4 +1,4 @@
-import type { ObjectSchema } from '@nodepool-builder/image-builder';
+import { objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { ProvenanceError } from './errors.ts';
 import type { Statement } from './types.ts';
@@ -9,33 +9,16 @@ export const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
 /** Type of statements that cosign 2 writes, with the same keys. */
 const OLDER_TYPE = 'https://in-toto.io/Statement/v0.1';
 
-const STATEMENT = {
-  type: 'object',
-  required: ['_type', 'subject', 'predicateType', 'predicate'],
-  properties: {
-    _type: { enum: [STATEMENT_TYPE, OLDER_TYPE] },
-    subject: {
-      type: 'array',
-      minItems: 1,
-      items: {
-        type: 'object',
-        required: ['name', 'digest'],
-        properties: {
-          name: { type: 'string' },
-          digest: {
-            type: 'object',
-            required: ['sha256'],
-            properties: { sha256: { type: 'string', minLength: 64 } },
-          },
-        },
-      },
-    },
-    predicateType: { type: 'string' },
-    predicate: { type: 'object' },
-  },
-} as const satisfies ObjectSchema;
+const SUBJECT = objectOf({ name: TEXT, digest: objectOf({ sha256: { ...TEXT, minLength: 64 } }) });
 
-const READER = new JsonReader(STATEMENT);
+const READER = new JsonReader(
+  objectOf({
+    _type: { enum: [STATEMENT_TYPE, OLDER_TYPE] },
+    subject: { type: 'array', minItems: 1, items: SUBJECT },
+    predicateType: TEXT,
+    predicate: { type: 'object' },
+  }),
+);
 
 /** Reads the payload of an envelope. @throws ProvenanceError `statement-invalid` */
 export function readStatement(payload: Buffer, place: string): Statement {

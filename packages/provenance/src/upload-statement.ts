@@ -1,5 +1,5 @@
-import type { ImageFormat, ObjectSchema } from '@nodepool-builder/image-builder';
-import { imageFileName } from '@nodepool-builder/image-builder/internal';
+import type { ImageFormat } from '@nodepool-builder/image-builder';
+import { imageFileName, objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { ProvenanceError } from './errors.ts';
 import type { Statement } from './types.ts';
@@ -54,36 +54,21 @@ export function uploadStatement(
   };
 }
 
-const TEXT = { type: 'string' } as const;
-
-const SCHEMA = {
-  type: 'object',
-  required: [
-    'provider',
-    'provider-type',
-    'image-name',
-    'upload-id',
-    'external-id',
-    'image-id',
-    'uploaded-on',
-    'reported-digests',
-  ],
-  properties: {
-    provider: TEXT,
-    'provider-type': TEXT,
-    region: TEXT,
-    'image-name': TEXT,
-    'upload-id': TEXT,
-    'external-id': TEXT,
-    'image-id': TEXT,
-    'uploaded-on': { type: 'string', format: 'time' },
-    'reported-digests': { type: 'object', additionalProperties: TEXT },
-    converted: { type: 'boolean' },
-    'build-digest': TEXT,
-  },
-} as const satisfies ObjectSchema;
-
-const READER = new JsonReader(SCHEMA);
+const READER = new JsonReader(
+  objectOf(
+    {
+      provider: TEXT,
+      'provider-type': TEXT,
+      'image-name': TEXT,
+      'upload-id': TEXT,
+      'external-id': TEXT,
+      'image-id': TEXT,
+      'uploaded-on': { ...TEXT, format: 'time' },
+      'reported-digests': { type: 'object', additionalProperties: TEXT },
+    },
+    { region: TEXT, converted: { type: 'boolean' }, 'build-digest': TEXT },
+  ),
+);
 
 /** Facts of an upload, from its statement. */
 export interface AttestedUpload extends Omit<UploadFacts, 'format' | 'isConverted' | 'directory'> {

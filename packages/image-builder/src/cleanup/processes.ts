@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { NUMBER, objectOf, type SettingsOf, TEXT } from '../settings-schema.ts';
 import { errnoOf } from '../system-error.ts';
 import { isPathInside } from './mounts.ts';
 import { runPrivileged } from './privileged.ts';
@@ -10,14 +11,17 @@ export const MARKER = 'NODEPOOL_BUILD_DIRECTORY';
 /** Timeout for processes to end after SIGTERM, and again after SIGKILL, in milliseconds. */
 const END_TIMEOUT = 5_000;
 
-/** A process group that a build started. */
-export interface ProcessGroupRecord {
+/** Schema of a {@link ProcessGroupRecord}. */
+export const PROCESS_GROUP_RECORD = objectOf({
   /** `/proc/sys/kernel/random/boot_id`, because process ids restart with each boot. */
-  readonly boot: string;
-  readonly leader: number;
+  boot: TEXT,
+  leader: NUMBER,
   /** Start time of the leader in clock ticks since boot, because its process id may be reused. */
-  readonly started: string;
-}
+  started: TEXT,
+});
+
+/** A process group that a build started. */
+export type ProcessGroupRecord = SettingsOf<typeof PROCESS_GROUP_RECORD>;
 
 /** Traits that identify the processes of a build. */
 export interface ProcessTraits {

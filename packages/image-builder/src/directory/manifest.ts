@@ -3,24 +3,22 @@ import { join } from 'node:path';
 import { type CloudImage, cloudImage } from '../cloud/cloud-image.ts';
 import { FORMAT_NAMES, formatOfExtension } from '../formats.ts';
 import { DamagedRecordError, RecordType } from '../record-directory.ts';
-import type { SettingsOf } from '../settings-schema.ts';
+import { NUMBER, objectOf, type SettingsOf, TEXT } from '../settings-schema.ts';
 import { unlessMissing } from '../system-error.ts';
 
-const TEXT = { type: 'string' } as const;
-
-const SCHEMA = {
-  type: 'object',
-  required: ['image-id', 'image-name', 'upload-id', 'format', 'size', 'md5', 'sha256', 'built', 'uploaded'],
-  properties: {
+const SCHEMA = objectOf(
+  {
     'image-id': TEXT,
-    'image-name': { type: 'string', description: 'Name under `providers[].images`.' },
+    'image-name': { ...TEXT, description: 'Name under `providers[].images`.' },
     'upload-id': TEXT,
     format: { enum: FORMAT_NAMES },
-    size: { type: 'number', description: 'Size in bytes, holes included.' },
+    size: { ...NUMBER, description: 'Size in bytes, holes included.' },
     md5: TEXT,
     sha256: TEXT,
-    built: { type: 'string', description: 'Time at which the builder finished the image, in ISO 8601.' },
-    uploaded: { type: 'string', description: 'ISO 8601.' },
+    built: { ...TEXT, description: 'Time at which the builder finished the image, in ISO 8601.' },
+    uploaded: { ...TEXT, description: 'ISO 8601.' },
+  },
+  {
     metadata: { type: 'object', additionalProperties: TEXT },
     attestations: {
       type: 'array',
@@ -28,7 +26,7 @@ const SCHEMA = {
       description: 'Names of documents that prove the origin of the image, each `<image file>.<name>`.',
     },
   },
-} as const;
+);
 
 /**
  * The file `<image file>.json` next to each image. A consumer verifies the image with it, and it marks the image as

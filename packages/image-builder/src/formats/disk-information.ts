@@ -6,6 +6,7 @@ import { formatRow } from '../formats.ts';
 import { JsonReader } from '../json-reader.ts';
 import { startError } from '../process/command.ts';
 import { inheritedEnvironment } from '../process/inherited-environment.ts';
+import { NUMBER, objectOf } from '../settings-schema.ts';
 import type { ImageFile, OperationOptions } from '../types.ts';
 
 /** A disk image file and its format. */
@@ -17,25 +18,13 @@ const SECTOR = 512;
 /** Timeout of `qemu-img info`, `measure` and `check` in seconds. They read only an image's tables. */
 const INSPECTION_LIMIT = 600;
 
-const INFORMATION = new JsonReader({
-  type: 'object',
-  required: ['virtual-size'],
-  properties: { 'virtual-size': { type: 'number' } },
-});
+const INFORMATION = new JsonReader(objectOf({ 'virtual-size': NUMBER }));
 
-const MEASUREMENT = new JsonReader({
-  type: 'object',
-  required: ['required'],
-  properties: { required: { type: 'number' } },
-});
+const MEASUREMENT = new JsonReader(objectOf({ required: NUMBER }));
 
 const MAP = new JsonReader({
   type: 'array',
-  items: {
-    type: 'object',
-    required: ['start', 'length', 'zero'],
-    properties: { start: { type: 'number' }, length: { type: 'number' }, zero: { type: 'boolean' } },
-  },
+  items: objectOf({ start: NUMBER, length: NUMBER, zero: { type: 'boolean' } }),
 });
 
 /**

@@ -7,6 +7,7 @@ import { ImageError } from '../errors.ts';
 import { runCommand, startError } from '../process/command.ts';
 import { inheritedEnvironment } from '../process/inherited-environment.ts';
 import { RecordType } from '../record-directory.ts';
+import { NUMBER, objectOf, TEXT } from '../settings-schema.ts';
 import { errnoOf } from '../system-error.ts';
 import type { Layout } from './layout.ts';
 
@@ -23,11 +24,7 @@ const RELEASE_PERIOD = 1;
  */
 const KEEPER = 'trap "" TERM INT HUP; echo held; exec cat';
 
-const OWNER = new RecordType({
-  type: 'object',
-  required: ['pid', 'host'],
-  properties: { pid: { type: 'number' }, host: { type: 'string' } },
-});
+const OWNER = new RecordType(objectOf({ pid: NUMBER, host: TEXT }));
 
 /** Exclusive lock on a directory, which the kernel releases when this process dies. */
 export class DirectoryLock {

@@ -8,7 +8,7 @@ import { checksumsOf } from '../hashed-reader.ts';
 import { MANIFEST, type Manifest, type ManifestFile, manifestTime } from '../manifest.ts';
 import { IMAGE_DIRECTORY, IMAGE_FILE, setMode } from '../modes.ts';
 import { RecordType } from '../record-directory.ts';
-import type { SettingsOf } from '../settings-schema.ts';
+import { objectOf, type SettingsOf, TEXT } from '../settings-schema.ts';
 import { unlessMissing } from '../system-error.ts';
 import type { ImageFile, OperationOptions } from '../types.ts';
 import { imageFileName, type Layout } from './layout.ts';
@@ -18,15 +18,11 @@ import type { Staging } from './staging.ts';
 const JOURNAL_NAME = '.publication.json';
 const MANIFEST_NAME = '.manifest.json';
 
-const JOURNAL_SCHEMA = {
-  type: 'object',
-  required: ['imageId', 'names'],
-  properties: {
-    imageId: { type: 'string' },
-    /** Names in the staging directory and in `images-dir`, in the order of the renames. */
-    names: { type: 'array', items: { type: 'string' } },
-  },
-} as const;
+const JOURNAL_SCHEMA = objectOf({
+  imageId: TEXT,
+  /** Names in the staging directory and in `images-dir`, in the order of the renames. */
+  names: { type: 'array', items: TEXT },
+});
 
 const JOURNAL = new RecordType(JOURNAL_SCHEMA);
 

@@ -5,24 +5,21 @@ import { join } from 'node:path';
 import { BuildNamespace } from '../cleanup/build-namespace.ts';
 import { type LoopDevice, loopDevices, loopsBelow } from '../cleanup/loop-devices.ts';
 import { removeTree } from '../cleanup/privileged.ts';
-import { recordOf } from '../cleanup/processes.ts';
+import { PROCESS_GROUP_RECORD, recordOf } from '../cleanup/processes.ts';
 import { undo } from '../cleanup/undo.ts';
 import { ImageError } from '../errors.ts';
 import { JsonReader } from '../json-reader.ts';
 import { STATE_DIRECTORY, STATE_FILE } from '../modes.ts';
+import { TEXT } from '../settings-schema.ts';
 import { unlessMissing } from '../system-error.ts';
 
 /** Hidden names, which cannot be image ids. Each file has one JSON value per line. */
 const PROCESS_GROUPS = '.process-groups';
 const TEMPORARY_DIRECTORIES = '.temporary-directories';
 
-const PROCESS_GROUP = new JsonReader({
-  type: 'object',
-  required: ['boot', 'leader', 'started'],
-  properties: { boot: { type: 'string' }, leader: { type: 'number' }, started: { type: 'string' } },
-});
+const PROCESS_GROUP = new JsonReader(PROCESS_GROUP_RECORD);
 
-const DIRECTORY = new JsonReader({ type: 'string' });
+const DIRECTORY = new JsonReader(TEXT);
 
 /**
  * A private directory for an unfinished build or conversion, with a record of everything that must be undone on its

@@ -1,16 +1,12 @@
-import type { SettingsOf } from '@nodepool-builder/image-builder';
+import { objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 
-const ARGUMENT = {
-  type: 'object',
-  required: ['by'],
-  properties: {
-    by: { type: 'string' }, // user who cancels it: `root@host`
-    'upload-id': { type: 'string' }, // for an upload of the image instead of its build
-  },
-} as const;
-
-const READER = new JsonReader(ARGUMENT);
+const READER = new JsonReader(
+  objectOf(
+    { by: TEXT }, // user who cancels it: `root@host`
+    { 'upload-id': TEXT }, // for an upload of the image instead of its build
+  ),
+);
 
 /** Function that a builder offers while it builds an image or uploads it. */
 export function cancelFunction(imageId: string): string {
@@ -27,6 +23,6 @@ export function encodeCancel(by: string, uploadId: string | undefined): string {
 }
 
 /** @throws Error if the argument is not valid */
-export function decodeCancel(payload: Buffer): SettingsOf<typeof ARGUMENT> {
+export function decodeCancel(payload: Buffer): ReturnType<typeof READER.parse> {
   return READER.parse(payload.toString());
 }

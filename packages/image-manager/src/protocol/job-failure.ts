@@ -1,25 +1,24 @@
 import { hostname } from 'node:os';
 import { GearmanError, JobExceptionError, JobFailedError } from '@nodepool-builder/gearman-node';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
+import { NUMBER, objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 
-const TEXT = { type: 'string' } as const;
-
-const FAILURE = {
-  type: 'object',
-  required: ['reason', 'host'],
-  properties: {
+const FAILURE = objectOf(
+  {
     reason: TEXT,
     /** Host name of the builder. */
     host: TEXT,
+  },
+  {
     /** Process id of the builder, which has logged the failure. */
     pid: { type: 'integer' },
     /** Start of that process (`performance.timeOrigin`), because containers with one host name share process ids. */
-    started: { type: 'number' },
+    started: NUMBER,
     /** User who cancelled the job, if it was cancelled: `root@host`. */
     'cancelled-by': TEXT,
   },
-} as const;
+);
 
 const READER = new JsonReader(FAILURE);
 

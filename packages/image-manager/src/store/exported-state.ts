@@ -1,5 +1,5 @@
 import type { SettingsSchema } from '@nodepool-builder/image-builder';
-import { errorMessage, parseImportedImageId } from '@nodepool-builder/image-builder/internal';
+import { errorMessage, objectOf, parseImportedImageId, TEXT } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { checkDocument, type ImageDocument } from '../documents.ts';
 import { StoreError } from '../errors.ts';
@@ -10,14 +10,6 @@ import { BUILDS, type Column, PAUSES, type RecordTable, UPLOADS } from './tables
 
 /** A record in an export, with `requested-at` for `requestedAt` and times in ISO 8601. */
 export type ExportedRecord = Readonly<Record<string, string | boolean>>;
-
-/** A document in an export. */
-export interface ExportedDocument {
-  readonly kind: ImageDocument['kind'];
-  readonly 'image-id': string;
-  readonly 'upload-id'?: string;
-  readonly text: string;
-}
 
 /** The state as JSON, for a backup or for another store. Pending requests are left out. */
 export interface ExportedState {
@@ -152,16 +144,15 @@ function toRecords<T extends { readonly id: string }>(
 }
 
 const DOCUMENT_READER = new JsonReader({
-  type: 'object',
-  required: ['kind', 'image-id', 'text'],
+  ...objectOf(
+    { kind: { enum: ['attestation', 'packages'] }, 'image-id': TEXT, text: TEXT },
+    { 'upload-id': TEXT },
+  ),
   additionalProperties: false,
-  properties: {
-    kind: { enum: ['attestation', 'packages'] },
-    'image-id': { type: 'string' },
-    'upload-id': { type: 'string' },
-    text: { type: 'string' },
-  },
 });
+
+/** A document in an export. */
+export type ExportedDocument = ReturnType<typeof DOCUMENT_READER.check>;
 
 const READER = new JsonReader({
   type: 'object',
@@ -169,7 +160,7 @@ const READER = new JsonReader({
   additionalProperties: false,
   properties: {
     version: { const: 1 },
-    owner: { type: 'string', pattern: OWNER.source },
+    owner: { ...TEXT, pattern: OWNER.source },
     'next-number': { type: 'integer', minimum: 1 },
     builds: { type: 'array', items: exportSchema(BUILDS.columns) },
     uploads: { type: 'array', items: exportSchema(UPLOADS.columns) },

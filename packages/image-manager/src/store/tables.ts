@@ -1,5 +1,5 @@
 import type { ObjectSchema, SettingsSchema } from '@nodepool-builder/image-builder';
-import { errorMessage } from '@nodepool-builder/image-builder/internal';
+import { errorMessage, objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { StoreError } from '../errors.ts';
 import { OWNER } from '../ownership.ts';
@@ -166,15 +166,13 @@ export class RowReader {
   }
 }
 
-const SETTINGS = new JsonReader({
-  type: 'object',
-  required: ['owner', 'next_number', 'term'],
-  properties: {
-    owner: { type: 'string', pattern: OWNER.source },
+const SETTINGS = new JsonReader(
+  objectOf({
+    owner: { ...TEXT, pattern: OWNER.source },
     next_number: { type: 'integer', minimum: 1 },
     term: { type: 'integer' },
-  },
-});
+  }),
+);
 
 /** The single row of table `settings`. */
 export type Settings = ReturnType<typeof SETTINGS.check>;
@@ -198,9 +196,7 @@ function damaged(location: string, reason: string): StoreError {
   return new StoreError('store-not-usable', `${location} is damaged: ${reason}; ${remedy}`);
 }
 
-const TEXT = { type: 'string' } as const;
-
-const REQUEST = new JsonReader({ type: 'object', required: ['kind'], properties: { kind: TEXT } });
+const REQUEST = new JsonReader(objectOf({ kind: TEXT }));
 
 /** Readers of the properties that each kind of request has in addition to its kind. */
 const PROPERTIES = new Map([
@@ -214,11 +210,7 @@ const PROPERTIES = new Map([
 ]);
 
 function readerOf(...required: readonly string[]) {
-  return new JsonReader({
-    type: 'object',
-    required,
-    properties: Object.fromEntries(required.map((property) => [property, TEXT])),
-  });
+  return new JsonReader(objectOf(Object.fromEntries(required.map((property) => [property, TEXT]))));
 }
 
 /** Reads a request from the store, which may come from a newer release. */

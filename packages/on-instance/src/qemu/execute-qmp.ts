@@ -4,7 +4,7 @@ import { Socket } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { addAbortSignal } from 'node:stream';
 import { ImageError } from '@nodepool-builder/image-builder';
-import { errnoOf, LineSplitter } from '@nodepool-builder/image-builder/internal';
+import { errnoOf, LineSplitter, objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 
 /** Timeout of a command in milliseconds. QEMU serves one client at a time, and others wait. */
@@ -17,14 +17,9 @@ const ABSENT: readonly unknown[] = ['ENOENT', 'ECONNREFUSED'];
 const ID = 1;
 
 /** A message from QEMU: a reply, an event, or the greeting. */
-const MESSAGE = new JsonReader({
-  type: 'object',
-  properties: {
-    id: { type: 'integer' },
-    return: {},
-    error: { type: 'object', required: ['desc'], properties: { desc: { type: 'string' } } },
-  },
-});
+const MESSAGE = new JsonReader(
+  objectOf({}, { id: { type: 'integer' }, return: {}, error: objectOf({ desc: TEXT }) }),
+);
 
 /**
  * Executes a command of a running QEMU (QEMU Machine Protocol), over a connection of its own.

@@ -2,7 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ImageError, type LaunchRequest, type SettingsOf } from '@nodepool-builder/image-builder';
-import { endProcesses, RecordType, unlessMissing } from '@nodepool-builder/image-builder/internal';
+import {
+  endProcesses,
+  objectOf,
+  RecordType,
+  TEXT,
+  unlessMissing,
+} from '@nodepool-builder/image-builder/internal';
 
 /** Files of an instance, in the working directory of QEMU. */
 export const INSTANCE_FILES = {
@@ -19,16 +25,12 @@ export const INSTANCE_FILES = {
 /** Label by which the file system of a config drive is found. */
 export const CONFIG_DRIVE_LABEL = 'config-2';
 
-const SCHEMA = {
-  type: 'object',
-  required: ['buildId', 'launchedAt', 'image'],
-  properties: {
-    buildId: { type: 'string' },
-    launchedAt: { type: 'string', format: 'time' },
-    /** Absolute path of the base image. */
-    image: { type: 'string' },
-  },
-} as const;
+const SCHEMA = objectOf({
+  buildId: TEXT,
+  launchedAt: { ...TEXT, format: 'time' },
+  /** Absolute path of the base image. */
+  image: TEXT,
+});
 
 /** Record of the launch of an instance, for later processes. */
 export type QemuLaunchRecord = SettingsOf<typeof SCHEMA>;

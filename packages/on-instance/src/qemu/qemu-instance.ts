@@ -10,7 +10,14 @@ import {
   type OperationOptions,
   type Probe,
 } from '@nodepool-builder/image-builder';
-import { convertImage, isConvertible, Mutex, waitForPort } from '@nodepool-builder/image-builder/internal';
+import {
+  convertImage,
+  isConvertible,
+  Mutex,
+  objectOf,
+  TEXT,
+  waitForPort,
+} from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { executeQmp } from './execute-qmp.ts';
 import { forwardedPort } from './instance-arguments.ts';
@@ -149,11 +156,7 @@ const REASONS: Readonly<Record<InstanceState, string>> = {
   failed: 'its QEMU is suspended or has ended',
 };
 
-const STATUS = new JsonReader({
-  type: 'object',
-  required: ['status'],
-  properties: { status: { type: 'string' } },
-});
+const STATUS = new JsonReader(objectOf({ status: TEXT }));
 
 /** Handles a QEMU that ends during a query, which counts as not running. */
 function unlessEnded(error: unknown): undefined {

@@ -1,4 +1,4 @@
-import { parseJson } from '@nodepool-builder/image-builder/internal';
+import { parseJson, TEXT } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { Package } from '../types.ts';
 import { type Distribution, type InstalledPackage, withPackageUrls } from './package-url.ts';
@@ -29,8 +29,6 @@ const OS = 'os';
 
 /** Keys that rpm keeps among its packages. */
 const PUBLIC_KEY = 'gpg-pubkey';
-
-const TEXT = { type: 'string' } as const;
 
 /** The parts of CycloneDX, SPDX and mkosi documents that describe packages. */
 const DOCUMENT = new JsonReader({
