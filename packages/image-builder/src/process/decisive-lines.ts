@@ -110,8 +110,8 @@ const SHOWN_OTHERS = 3;
  * consequences. Weak lines count only if there are no others.
  */
 export class DecisiveLines {
-  /** The current step of diskimage-builder: `install.d/50-agent`. */
-  #step: string | undefined;
+  /** The current step of diskimage-builder: `install.d/50-agent`. At the end, it is the failed step if there is one. */
+  step: string | undefined;
   #errors: string[] = [];
   #isWeak = false;
   /** Number of other lines since the last line of the error. */
@@ -146,11 +146,6 @@ export class DecisiveLines {
     if (!this.#isCleanup) this.#read(text);
   }
 
-  /** The failed step of diskimage-builder; undefined if the command failed outside of steps. */
-  get step(): string | undefined {
-    return this.#step;
-  }
-
   /** Lines that show why the command failed, or its last ones if no line shows an error. */
   get lines(): readonly string[] {
     const errors = this.#errors;
@@ -163,7 +158,7 @@ export class DecisiveLines {
   }
 
   #begin(step: string | undefined): void {
-    this.#step = step;
+    this.step = step;
     this.#errors = [];
     this.#others = [];
     this.#isCleanup = false;

@@ -10,28 +10,25 @@ const MAX_LINE_LENGTH = 64 * 1024;
  */
 export class LineSplitter {
   readonly #decoder = new StringDecoder('utf8');
-  #rest = '';
+  /** The text after the last line end. */
+  rest = '';
 
   /** Returns the lines that `chunk` completes, without line ends. */
   push(chunk: Buffer): string[] {
     // A "\r" at the end of a chunk is kept, because the next chunk may begin with "\n".
-    const lines = (this.#rest + this.#decoder.write(chunk)).split(/\r\n|\n|\r(?!$)/);
-    this.#rest = lines.pop() ?? '';
-    while (this.#rest.length > MAX_LINE_LENGTH) {
-      lines.push(this.#rest.slice(0, MAX_LINE_LENGTH));
-      this.#rest = this.#rest.slice(MAX_LINE_LENGTH);
+    const lines = (this.rest + this.#decoder.write(chunk)).split(/\r\n|\n|\r(?!$)/);
+    this.rest = lines.pop() ?? '';
+    while (this.rest.length > MAX_LINE_LENGTH) {
+      lines.push(this.rest.slice(0, MAX_LINE_LENGTH));
+      this.rest = this.rest.slice(MAX_LINE_LENGTH);
     }
     return lines;
   }
 
-  get rest(): string {
-    return this.#rest;
-  }
-
   /** Returns the text after the last line end. */
   end(): string[] {
-    const rest = (this.#rest + this.#decoder.end()).replace(/\r$/, '');
-    this.#rest = '';
+    const rest = (this.rest + this.#decoder.end()).replace(/\r$/, '');
+    this.rest = '';
     return rest === '' ? [] : [rest];
   }
 }

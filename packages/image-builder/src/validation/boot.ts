@@ -23,7 +23,7 @@ export async function bootImage(
   const over = AbortSignal.timeout(timeout * 1_000);
   const devices = deviceArguments(format, context.outputPath(format));
   const boot = (by: Accelerator): Promise<FailedBoot | undefined> =>
-    runMachine([...machineArguments({ memory, accelerator: by }), ...devices], expect, over, context);
+    runMachine([...machineArguments(memory, by), ...devices], expect, over, context);
   let outcome = await boot(accelerator ?? 'kvm');
   // QEMU exits with 0 when the machine is switched off.
   const isFailure = outcome?.ended !== undefined && outcome.ended.exitCode !== 0;

@@ -54,7 +54,7 @@ export function instanceArguments(
   const { disk, configDrive, console, monitor } = INSTANCE_FILES;
   return [
     ['-name', optionValue(buildId)],
-    machineArguments({ memory: Math.max(memory, minRam), accelerator }),
+    machineArguments(Math.max(memory, minRam), accelerator),
     ['-smp', `${cpus}`],
     // After a power-off QEMU waits, so that a power-off differs from a crash even after a restart of the builder.
     ['-no-shutdown'],

@@ -6,7 +6,6 @@ import {
   type CheckResult,
   type ImageDescription,
   ImageError,
-  type ImageFormat,
   type InstanceProvider,
   type LaunchRequest,
   type Logger,
@@ -19,6 +18,7 @@ import {
   checkKvm,
   checkProgram,
   checkSelfContained,
+  type DiskFile,
   environmentIn,
   fileDigest,
   formatOfExtension,
@@ -132,7 +132,7 @@ export class QemuInstanceProvider implements InstanceProvider {
   async #start(
     directory: InstanceDirectory,
     request: LaunchRequest,
-    base: BaseImage,
+    base: DiskFile,
     signal?: AbortSignal,
   ): Promise<void> {
     const { accelerator } = this.#settings;
@@ -205,12 +205,7 @@ export const QEMU_MODULE: ProviderModule<typeof QEMU_SETTINGS> = {
   },
 };
 
-interface BaseImage {
-  readonly path: string;
-  readonly format: ImageFormat;
-}
-
-async function baseImage({ image, format }: LaunchRequest): Promise<BaseImage> {
+async function baseImage({ image, format }: LaunchRequest): Promise<DiskFile> {
   const known = format ?? formatOfExtension(extname(image).slice(1));
   if (known === undefined || !isConvertible(known)) {
     throw new ImageError(
@@ -233,7 +228,7 @@ async function baseImage({ image, format }: LaunchRequest): Promise<BaseImage> {
 }
 
 /** Creates the disk of an instance. */
-async function createOverlay(base: BaseImage, directory: string, signal?: AbortSignal): Promise<void> {
+async function createOverlay(base: DiskFile, directory: string, signal?: AbortSignal): Promise<void> {
   const backing = ['-b', base.path, '-F', formatRow(base.format).qemuDriver ?? ''];
   const args = ['create', '-q', '-f', 'qcow2', ...backing, join(directory, INSTANCE_FILES.disk)];
   const { exitCode, decisiveLines } = await runCommand('qemu-img', args, {

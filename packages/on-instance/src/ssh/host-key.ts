@@ -49,22 +49,18 @@ export function announcedCertificates(consoleLog: string): ReadonlySet<string> {
 
 /** Pins the key of a machine: an SSH host key or a certificate. The console may announce it. */
 export class HostKey {
-  #pinned: string | undefined;
+  /** The pinned key in base64; undefined before the first login. */
+  pinned: string | undefined;
   #announced: ReadonlySet<string> = new Set();
 
   /** @param pinned key that an earlier process pinned */
   constructor(pinned?: string) {
-    this.#pinned = pinned;
-  }
-
-  /** The pinned key in base64; undefined before the first login. */
-  get pinned(): string | undefined {
-    return this.#pinned;
+    this.pinned = pinned;
   }
 
   /** True if the console announces the pinned key. */
   get isConfirmed(): boolean {
-    return this.#pinned !== undefined && this.isAnnounced(this.#pinned);
+    return this.pinned !== undefined && this.isAnnounced(this.pinned);
   }
 
   /**
@@ -74,8 +70,8 @@ export class HostKey {
    */
   learn(announced: ReadonlySet<string>): void {
     this.#announced = announced;
-    if (this.#pinned === undefined || announced.size === 0) return;
-    if (!this.isConfirmed) throw changed(this.#pinned, announced);
+    if (this.pinned === undefined || announced.size === 0) return;
+    if (!this.isConfirmed) throw changed(this.pinned, announced);
   }
 
   /** Returns whether the console announces this key. */
@@ -86,25 +82,20 @@ export class HostKey {
   /** Describes the pinned key and its source, for people. */
   describe(): string {
     const reason = this.isConfirmed ? 'announced by the console' : 'trusted at the first login';
-    return `the host key is ${fingerprint(this.#pinned ?? '')}, ${reason}`;
+    return `the host key is ${fingerprint(this.pinned ?? '')}, ${reason}`;
   }
 
   /** Rejects a wrong key before the login. */
   check(key: string): void {
-    if (this.#pinned !== undefined && key !== this.#pinned) {
-      throw changed(key, new Set([fingerprint(this.#pinned)]));
+    if (this.pinned !== undefined && key !== this.pinned) {
+      throw changed(key, new Set([fingerprint(this.pinned)]));
     }
-    if (this.#pinned === undefined && this.#announced.size > 0 && !this.isAnnounced(key)) {
+    if (this.pinned === undefined && this.#announced.size > 0 && !this.isAnnounced(key)) {
       throw new ImageError(
         'login-refused',
         `the machine has the host key ${fingerprint(key)}, but its console announces ${list(this.#announced)}`,
       );
     }
-  }
-
-  /** Pins a key. */
-  pin(key: string): void {
-    this.#pinned = key;
   }
 }
 

@@ -59,7 +59,7 @@ export function sshLogin(
         });
         client.setNoDelay(); // requests are small, and each reply is awaited
         await unlessAborted(ready.promise, signal);
-        hostKey.pin(await given.promise);
+        hostKey.pinned = await given.promise;
         return new SshShell(client, `${username}@${authorityOf(address)}`);
       } catch (error) {
         client.on('error', () => {}); // the connection is abandoned

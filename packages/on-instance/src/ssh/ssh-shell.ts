@@ -26,7 +26,7 @@ type Callback<T> = (error: Error | undefined, result: T) => void;
 export class SshShell implements RemoteShell {
   readonly #client: Client;
   readonly #where: string;
-  #isClosed = false;
+  isClosed = false;
   #reason: Error | undefined;
 
   /**
@@ -40,12 +40,8 @@ export class SshShell implements RemoteShell {
       this.#reason = error;
     });
     client.once('close', () => {
-      this.#isClosed = true;
+      this.isClosed = true;
     });
-  }
-
-  get isClosed(): boolean {
-    return this.#isClosed;
   }
 
   async run(commandLine: string, options: RemoteCommandOptions): Promise<RemoteResult> {
@@ -58,7 +54,7 @@ export class SshShell implements RemoteShell {
   async put(files: readonly RemoteFile[], signal: AbortSignal): Promise<void> {
     const sftp = await this.#open<SFTPWrapper>((callback) => this.#client.sftp(callback), signal).catch(
       (error: unknown) => {
-        if (signal.aborted || this.#isClosed) throw error;
+        if (signal.aborted || this.isClosed) throw error;
       },
     );
     const putting = sftp === undefined ? this.#putByCommand(files, signal) : this.#putBySftp(sftp, files);
@@ -151,7 +147,7 @@ export class SshShell implements RemoteShell {
     const opened = Promise.withResolvers<T>();
     const onClose = (): void => opened.reject(this.#failed('the connection is lost'));
     try {
-      if (this.#isClosed) throw this.#failed('the connection is lost');
+      if (this.isClosed) throw this.#failed('the connection is lost');
       this.#client.once('close', onClose);
       open((error, result) =>
         error === undefined ? opened.resolve(result) : opened.reject(this.#failed(error.message, error)),

@@ -54,7 +54,7 @@ export function winrmLogin(username: string, settings: WinrmSettings, hostKey: H
       const service = new WinrmService(address, { username, password }, serviceAgent(certificate, ca));
       try {
         const shell = await WinrmShell.open(service, signal);
-        hostKey.pin(certificate);
+        hostKey.pinned = certificate;
         return shell;
       } catch (error) {
         service.close();

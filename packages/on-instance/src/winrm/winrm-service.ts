@@ -17,11 +17,6 @@ const GRACE_PERIOD = 30_000;
 /** Maximum size of a response in bytes, which is several times the maximum in requests. */
 const MAX_BODY_SIZE = 4 * 1024 * 1024;
 
-export interface WinrmIdentity {
-  readonly username: string;
-  readonly password: string;
-}
-
 /** A fault response. */
 export class WinrmError extends ImageError {
   readonly isTimeout: boolean;
@@ -39,20 +34,20 @@ export class WinrmService {
   readonly #url: string;
   readonly #agent: Agent;
   readonly #authorization: string;
-  #isLost = false;
+  /** True if a request got no response. */
+  isLost = false;
 
   /** @param agent connects only to this machine, because requests contain the password */
-  constructor(address: InstanceAddress, { username, password }: WinrmIdentity, agent: Agent) {
+  constructor(
+    address: InstanceAddress,
+    { username, password }: { username: string; password: string },
+    agent: Agent,
+  ) {
     const authority = authorityOf(address);
     this.name = `${username}@${authority}`;
     this.#url = `https://${authority}/wsman`;
     this.#agent = agent;
     this.#authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
-  }
-
-  /** True if a request got no response. */
-  get isLost(): boolean {
-    return this.#isLost;
   }
 
   /**
@@ -101,7 +96,7 @@ export class WinrmService {
       });
     } catch (error) {
       signal?.throwIfAborted();
-      this.#isLost = true;
+      this.isLost = true;
       const { message: reason, cause } = asNetworkError(error);
       throw new ImageError('instance-failed', `${this.name}: WinRM does not respond: ${reason}`, { cause });
     }
@@ -109,7 +104,7 @@ export class WinrmService {
 
   /** Ends all connections. */
   close(): void {
-    this.#isLost = true;
+    this.isLost = true;
     this.#agent.destroy();
   }
 

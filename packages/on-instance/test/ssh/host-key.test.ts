@@ -26,7 +26,7 @@ test('a host key’s fingerprint is in OpenSSH’s notation', () => {
 test('the host key of the first login is pinned, and a later console log confirms or contradicts it', () => {
   const key = new HostKey();
   key.check(ONE);
-  key.pin(ONE);
+  key.pinned = ONE;
   assert.ok(!key.isConfirmed);
   assert.throws(() => key.check(OTHER), withCode('host-key-changed'));
   key.learn(new Set());
@@ -40,6 +40,6 @@ test('a host key that the console does not announce is rejected before it is pin
   key.learn(announcedKeys(console(ONE)));
   assert.throws(() => key.check(OTHER), withCode('login-refused'));
   key.check(ONE);
-  key.pin(ONE);
+  key.pinned = ONE;
   assert.ok(key.isConfirmed);
 });
