@@ -46,32 +46,24 @@ export class Reservation {
   readonly name: string;
   /** Total bytes, including those already written. */
   #bytes: number;
-  readonly #paths: string[];
+  readonly paths: string[];
+  /** Maximum number of bytes that were measured at one time. */
+  peak = 0;
   readonly #onRelease: (reservation: Reservation) => void;
-  #peak = 0;
   #timer: NodeJS.Timeout | undefined;
   #released = false;
 
   constructor(name: string, bytes: number, paths: readonly string[], onRelease: (one: Reservation) => void) {
     this.name = name;
     this.#bytes = bytes;
-    this.#paths = [...paths];
+    this.paths = [...paths];
     this.#onRelease = onRelease;
-  }
-
-  get paths(): readonly string[] {
-    return this.#paths;
-  }
-
-  /** Maximum number of bytes that were measured at one time. */
-  get peak(): number {
-    return this.#peak;
   }
 
   /** Measures the bytes that its files use now, and those still to be written. */
   async measure(): Promise<{ readonly written: number; readonly due: number }> {
-    const written = await spaceTaken(this.#paths);
-    this.#peak = Math.max(this.#peak, written);
+    const written = await spaceTaken(this.paths);
+    this.peak = Math.max(this.peak, written);
     return { written, due: Math.max(0, this.#bytes - written) };
   }
 
@@ -89,8 +81,8 @@ export class Reservation {
 
   /** Adds a path, with the bytes that it already uses. */
   include(path: string, bytes: number): void {
-    if (this.#paths.includes(path)) return;
-    this.#paths.push(path);
+    if (this.paths.includes(path)) return;
+    this.paths.push(path);
     this.#bytes += bytes;
   }
 

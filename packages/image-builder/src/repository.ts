@@ -318,7 +318,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     if (attester === undefined || current.checksums === undefined) return current;
     const { format } = file;
     const attest = async ({ signal }: Required<OperationOptions>): Promise<ImageFile> => {
-      await attestConversion(this.#layout, { imageId, format, attester, signal });
+      await attestConversion(attester, this.#layout, imageId, format, signal);
       return current;
     };
     const attested = this.#conversions.run(`${imageId} ${format} attestation`, attest, options);

@@ -30,20 +30,15 @@ const BUNDLE = new JsonReader(objectOf({ dsseEnvelope: objectOf({ payload: TEXT 
 
 const STATEMENT = new JsonReader(objectOf({ predicateType: TEXT }));
 
-/** Fields of the result of a job, not yet validated. */
-export interface ReturnedDocuments {
-  readonly attestations?: unknown;
-  readonly packages?: unknown;
-}
-
 /**
  * Reads the documents in the result of a job. Signatures are verified by the readers of the documents. A document that
  * cannot be stored is left out with a warning, because a job never fails for it.
  *
+ * @param result fields of the result, not yet validated
  * @param uploadId id of the upload whose job returned them
  */
 export function documentsOf(
-  { attestations = [], packages }: ReturnedDocuments,
+  { attestations = [], packages }: { readonly attestations?: unknown; readonly packages?: unknown },
   imageId: string,
   uploadId: string | undefined,
   logger: Pick<Logger, 'warn'>,

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RecordingLogger } from '../../../test/fixtures/recording-logger.ts';
-import { documentsOf, type ReturnedDocuments } from '../src/documents.ts';
+import { documentsOf } from '../src/documents.ts';
 import { BUILD_BUNDLE, bundle } from './store/records.ts';
 
 const UPLOAD_BUNDLE = bundle('https://nodepool-builder.dev/upload/v1');
 
 /** Reads a result, of an upload by default. Returns the documents and the warnings. */
-function read(result: ReturnedDocuments, uploadId: string | undefined = 'u-1') {
+function read(result: Parameters<typeof documentsOf>[0], uploadId: string | undefined = 'u-1') {
   const logger = new RecordingLogger();
   return { documents: documentsOf(result, 'debian-1', uploadId, logger), lines: logger.lines };
 }

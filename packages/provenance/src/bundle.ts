@@ -49,13 +49,6 @@ const BUNDLE = only(
 
 const READER = new JsonReader(BUNDLE);
 
-/** The parts of a bundle that verification needs. */
-interface Envelope {
-  readonly payload: Buffer;
-  readonly signature: Buffer;
-  readonly hint: string;
-}
-
 /** A statement whose signature was verified. */
 export interface VerifiedStatement {
   readonly statement: Statement;
@@ -150,7 +143,8 @@ export function preAuthenticationEncoding(payload: Buffer): Buffer {
   ]);
 }
 
-function openBundle(text: BundleText, place: string): Envelope {
+/** Returns the parts of a bundle that verification needs. */
+function openBundle(text: BundleText, place: string) {
   if (Buffer.byteLength(text) > MAX_ATTESTATION_SIZE) {
     const message = `the attestation "${place}" is larger than ${MAX_ATTESTATION_SIZE} bytes`;
     throw new ProvenanceError('bundle-too-large', message);

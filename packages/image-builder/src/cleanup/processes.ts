@@ -29,14 +29,6 @@ export interface ProcessTraits {
   readonly groups: readonly ProcessGroupRecord[];
 }
 
-interface ProcessStat {
-  readonly pid: number;
-  readonly parent: number;
-  readonly group: number;
-  readonly session: number;
-  readonly started: string;
-}
-
 /** Makes the record of the group that `leader` leads. It is read synchronously, before the leader can be reaped. */
 export function recordOf(leader: number): ProcessGroupRecord | undefined {
   const stat = readStat(leader);
@@ -94,7 +86,7 @@ function isIn(pid: number, roots: readonly string[]): boolean {
 }
 
 /** Fields of `/proc/<pid>/stat` (proc(5)); undefined for a process that does not exist or is a zombie. */
-function readStat(pid: number): ProcessStat | undefined {
+function readStat(pid: number) {
   const text = attempt(() => readFileSync(`/proc/${pid}/stat`, 'latin1'));
   // The second field, the name in parentheses, may contain any character, so only the fields after it are parsed.
   const [state = '', parent, group, session, ...rest] =

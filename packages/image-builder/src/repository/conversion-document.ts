@@ -6,23 +6,17 @@ import { readManifest } from '../manifest.ts';
 import { unlessMissing } from '../system-error.ts';
 import type { Layout } from './layout.ts';
 
-interface AttestedFile {
-  readonly imageId: string;
-  readonly format: ImageFormat;
-  /** Attester of conversions; undefined to attest none. */
-  readonly attester: ImageAttester | undefined;
-  readonly signal: AbortSignal;
-}
-
 /**
  * Attests a conversion, unless its document exists or the digest of the source is unknown. The checksums of the file
  * must be on record.
  */
 export async function attestConversion(
+  attester: ImageAttester,
   layout: Layout,
-  { imageId, format, attester, signal }: AttestedFile,
+  imageId: string,
+  format: ImageFormat,
+  signal: AbortSignal,
 ): Promise<void> {
-  if (attester === undefined) return;
   const manifest = await readManifest(layout.manifest(imageId), imageId);
   const file = manifest?.files.find((one) => one.format === format);
   if (file?.from === undefined) return;

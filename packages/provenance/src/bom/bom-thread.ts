@@ -4,14 +4,9 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { type BillOfMaterials, formatBillOfMaterials } from './bill-of-materials.ts';
 import { type ListedPackages, MAX_PACKAGE_LIST, parsePackageList } from './package-list.ts';
 
-/** Content of a list, and its digest if known. */
-interface PackageListFile {
-  readonly bytes: Uint8Array;
-  readonly sha256?: string | undefined;
-}
-
 const WORK = {
-  async parse({ bytes, sha256: expected }: PackageListFile): Promise<ListedPackages> {
+  async parse(list: { bytes: Uint8Array; sha256?: string | undefined }): Promise<ListedPackages> {
+    const { bytes, sha256: expected } = list;
     const found = createHash('sha256').update(bytes).digest('hex');
     if (expected !== undefined && found !== expected) {
       throw new Error(`it was changed: its sha256 is ${found}, but the build attests ${expected}`);
