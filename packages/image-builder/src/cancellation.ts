@@ -45,14 +45,14 @@ export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): P
  * Runs work with a time limit.
  *
  * @param work ends when its signal aborts
- * @param onTimeout returns the result after a timeout; its argument is the error of the aborted work
- * @throws the signal's reason
+ * @param timeoutError makes the error of a timeout from the error of the aborted work
+ * @throws the signal's reason, or the error of a timeout
  */
 export async function withTimeout<T>(
   seconds: number,
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
-  onTimeout: (error: unknown) => T | Promise<T>,
+  timeoutError: (cause: unknown) => Error,
 ): Promise<T> {
   const timeout = new AbortController();
   const timer = setTimeout(() => timeout.abort(), Math.min(seconds * 1_000, MAX_TIMER_DELAY));
@@ -61,7 +61,7 @@ export async function withTimeout<T>(
   } catch (error) {
     signal.throwIfAborted();
     if (!timeout.signal.aborted) throw error;
-    return await onTimeout(error);
+    throw timeoutError(error);
   } finally {
     clearTimeout(timer);
   }

@@ -263,9 +263,7 @@ class InstanceBuild {
       bootTimeout,
       context.signal,
       (signal) => machine.run('the preparation', 'prepare', language.prepare, { files, signal }),
-      () => {
-        throw new ImageError('instance-failed', `the machine did not set itself up within ${bootTimeout} s`);
-      },
+      () => new ImageError('instance-failed', `the machine did not set itself up within ${bootTimeout} s`),
     );
     for (const [index, { name, run }] of steps.entries()) {
       if (index < this.#entry.stepsDone) continue;

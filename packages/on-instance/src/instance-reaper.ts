@@ -214,9 +214,8 @@ export class InstanceReaper implements BuilderService<OnInstance> {
   async #unlessFailing<T>(what: string, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
     const { signal } = this.#closing;
     if (signal.aborted) return undefined;
-    const late = (cause: unknown): never => {
-      throw new ImageError('cleanup-failed', `it took longer than ${TIME_LIMIT} s`, { cause });
-    };
+    const late = (cause: unknown): Error =>
+      new ImageError('cleanup-failed', `it took longer than ${TIME_LIMIT} s`, { cause });
     try {
       return await withTimeout(TIME_LIMIT, signal, work, late);
     } catch (error) {

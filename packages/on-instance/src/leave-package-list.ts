@@ -32,9 +32,7 @@ export async function leavePackageList(
       TIME_LIMIT,
       signal,
       async (stop) => await machine.run('the package list', 'packages', script, { signal: stop, onLine }),
-      () => {
-        throw new ImageError('instance-failed', `the machine listed no packages within ${TIME_LIMIT} s`);
-      },
+      () => new ImageError('instance-failed', `the machine listed no packages within ${TIME_LIMIT} s`),
     );
     if (length > MAX_LENGTH) throw new ImageError('command-failed', 'the package list is too long');
     await writeFile(packageList, lines.join('\n'));

@@ -60,11 +60,8 @@ export class Machine {
     };
     const shell = await withTimeout(bootTimeout, context.signal, retry, () => {
       const reason = lastError === undefined ? 'nothing responds there' : (lastError as Error).message;
-      throw new ImageError(
-        'instance-failed',
-        `cannot log in to instance ${instance.id} within ${bootTimeout} s: ${reason}`,
-        { cause: lastError },
-      );
+      const message = `cannot log in to instance ${instance.id} within ${bootTimeout} s: ${reason}`;
+      return new ImageError('instance-failed', message, { cause: lastError });
     });
     if (isFirst) await context.buildLog.write(`logged in; ${login.describe()}`);
     return new Machine(parts, shell);

@@ -64,6 +64,6 @@ async function unlessLate(
   const { 'stop-timeout': stopTimeout } = settings;
   await withTimeout(stopTimeout, signal, work, (cause) => {
     const message = `instance ${instance.id} did not power off within ${stopTimeout} s`;
-    throw new ImageError('instance-failed', message, { cause });
+    return new ImageError('instance-failed', message, { cause });
   });
 }

@@ -133,9 +133,7 @@ export class AzureSession {
           seconds,
           signal,
           (abortSignal) => work(this.#client, { abortSignal, updateIntervalInMs: pollInterval * 1000 }),
-          () => {
-            throw cloudError('image-timeout', subject, `not finished after ${seconds} s`);
-          },
+          () => cloudError('image-timeout', subject, `not finished after ${seconds} s`),
         ),
       );
     } catch (error) {

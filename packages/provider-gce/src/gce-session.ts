@@ -84,9 +84,9 @@ export class GceSession {
           logger?.debug(`${retry.error.message}; ${retryText(retry)}`);
         },
       });
-    return await withTimeout(timeLimit, signal, run, () => {
-      throw cloudError('connection-failed', this.subject(task), `no response within ${timeLimit} s${last}`);
-    });
+    return await withTimeout(timeLimit, signal, run, () =>
+      cloudError('connection-failed', this.subject(task), `no response within ${timeLimit} s${last}`),
+    );
   }
 
   /** Like {@link call}, without retries. */

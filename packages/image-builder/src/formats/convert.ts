@@ -171,10 +171,9 @@ async function qemuImg(
       },
     });
   const result = await withTimeout(CONVERSION_LIMIT, signalOf(options), run, () => {
-    throw new ImageError(
-      'conversion-failed',
-      `the conversion of "${source.path}" to ${format} took longer than ${CONVERSION_LIMIT} s; try again when the host is less busy`,
-    );
+    const what = `the conversion of "${source.path}" to ${format}`;
+    const remedy = 'try again when the host is less busy';
+    return new ImageError('conversion-failed', `${what} took longer than ${CONVERSION_LIMIT} s; ${remedy}`);
   });
   if (result.exitCode === 0) return;
   const reason =

@@ -112,9 +112,7 @@ async function qemuImg(
     throw new ImageError('conversion-failed', `"${image.path}" is not a ${image.format} image: ${reason}`);
   };
   return await withTimeout(INSPECTION_LIMIT, signal, run, () => {
-    throw new ImageError(
-      'conversion-failed',
-      `"qemu-img ${command}" of "${image.path}" took longer than ${INSPECTION_LIMIT} s; build the image again`,
-    );
+    const what = `"qemu-img ${command}" of "${image.path}" took longer than ${INSPECTION_LIMIT} s`;
+    return new ImageError('conversion-failed', `${what}; build the image again`);
   });
 }

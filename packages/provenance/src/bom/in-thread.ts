@@ -34,9 +34,7 @@ export async function inThread<Name extends keyof BomWork>(
       TIME_LIMIT,
       signal,
       async (stop) => (await once(thread, 'message', { signal: stop }))[0] as never,
-      () => {
-        throw new Error(`it takes longer than ${TIME_LIMIT} s`);
-      },
+      () => new Error(`it takes longer than ${TIME_LIMIT} s`),
     );
   } finally {
     await thread.terminate();

@@ -222,7 +222,7 @@ function timeLimit(seconds: number | undefined, signal: AbortSignal): WithinTime
     const rest = seconds - (performance.now() - started) / 1000;
     return await withTimeout(rest, signal, work, (cause) => {
       const message = `the upload took longer than ${seconds} s; check the provider, or raise image-upload-timeout`;
-      throw new JobError(message, { cause, retriable: true });
+      return new JobError(message, { cause, retriable: true });
     });
   };
 }
