@@ -123,7 +123,8 @@ class Chain {
   }
 
   report(): ChainReport {
-    const links = [...this.#evidence.damaged, ...this.#links, ...this.#materials()];
+    for (const build of this.#reported) this.#addMaterials(build);
+    const links = [...this.#evidence.damaged, ...this.#links];
     const counted = links.filter(({ kind }) => kind !== 'materials');
     const isProven = counted.every(({ state }) => state === 'proven');
     const isRefuted = counted.some(({ state }) => state === 'refuted');
@@ -267,22 +268,14 @@ class Chain {
     return this.#evidence.builds.findLast((build) => build.facts.kind === 'build' && isOrigin(build));
   }
 
-  #materials(): readonly ChainLink[] {
-    return [...this.#reported].map((build) => {
-      const { materials, imageId, builderId } = build.facts;
-      const loose = materials
-        .filter(({ digest }) => Object.keys(digest).length === 0)
-        .map(({ name }) => name);
-      const count = `${materials.length} ${materials.length === 1 ? 'material' : 'materials'}`;
-      const without = loose.length === 0 ? '' : `; without a digest: ${loose.join(', ')}`;
-      return linkOf(
-        'materials',
-        imageId ?? builderId,
-        materials.length > 0 && loose.length === 0 ? 'proven' : 'unproven',
-        materials.length === 0 ? 'the builder reported no material' : count + without,
-        build,
-      );
-    });
+  #addMaterials(build: AttestedBuild): void {
+    const { materials, imageId, builderId } = build.facts;
+    const loose = materials.filter(({ digest }) => Object.keys(digest).length === 0).map(({ name }) => name);
+    const count = `${materials.length} ${materials.length === 1 ? 'material' : 'materials'}`;
+    const without = loose.length === 0 ? '' : `; without a digest: ${loose.join(', ')}`;
+    const state = materials.length > 0 && loose.length === 0 ? 'proven' : 'unproven';
+    const reason = materials.length === 0 ? 'the builder reported no material' : count + without;
+    this.#add('materials', imageId ?? builderId, state, reason, build);
   }
 
   /** Formats a reason, with the attestations by untrusted keys, one of which may be the missing one. */
@@ -297,20 +290,13 @@ class Chain {
     reason: string,
     source?: Attested<unknown>,
   ): void {
-    this.#links.push(linkOf(kind, subject, state, reason, source));
+    const link = { kind, subject, state, reason };
+    if (source === undefined) this.#links.push(link);
+    else {
+      const { keyId, keyFile } = source.verified;
+      this.#links.push({ ...link, place: source.place, keyId, keyFile });
+    }
   }
-}
-
-function linkOf(
-  kind: ChainLink['kind'],
-  subject: string,
-  state: LinkState,
-  reason: string,
-  source?: Attested<unknown>,
-): ChainLink {
-  if (source === undefined) return { kind, subject, state, reason };
-  const { place, verified } = source;
-  return { kind, subject, state, reason, place, keyId: verified.keyId, keyFile: verified.keyFile };
 }
 
 /**
