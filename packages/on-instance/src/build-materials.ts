@@ -35,17 +35,11 @@ export async function addMaterials(inputs: BuildInputs, image: string | undefine
 
 async function addBaseImage({ context, provider }: BuildInputs, image: string): Promise<void> {
   const { addMaterial, log, signal } = context;
-  try {
-    const { digest = {}, annotations } = (await provider.describeImage?.(image, { signal })) ?? {};
-    addMaterial({
-      name: `base image ${image}`,
-      digest,
-      annotations: { provider: provider.name, image, ...annotations },
-    });
-  } catch (error) {
+  const described = await provider.describeImage?.(image, { signal }).catch((error: unknown) => {
     signal.throwIfAborted();
     // The name of the image is known, because the launch has found it.
     log(`cannot describe the base image ${image}: ${String(error)}`);
-    addMaterial({ name: `base image ${image}`, digest: {}, annotations: { provider: provider.name, image } });
-  }
+  });
+  const annotations = { provider: provider.name, image, ...described?.annotations };
+  addMaterial({ name: `base image ${image}`, digest: described?.digest ?? {}, annotations });
 }
