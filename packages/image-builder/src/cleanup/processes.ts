@@ -56,13 +56,11 @@ export function findProcesses({ roots, groups }: ProcessTraits): number[] {
 /** Ends all processes with one of the traits. Returns false if some remain. */
 export async function endProcesses(traits: ProcessTraits): Promise<boolean> {
   for (const pid of findProcesses(traits)) await kill(pid, 'SIGTERM');
-  for (const until = performance.now() + END_TIMEOUT; performance.now() < until; await delay(20)) {
-    if (findProcesses(traits).length === 0) return true;
-  }
-  for (const until = performance.now() + END_TIMEOUT; performance.now() < until; await delay(20)) {
+  const killAt = performance.now() + END_TIMEOUT;
+  for (; performance.now() < killAt + END_TIMEOUT; await delay(20)) {
     const left = findProcesses(traits);
     if (left.length === 0) return true;
-    for (const pid of left) await kill(pid, 'SIGKILL');
+    if (performance.now() >= killAt) for (const pid of left) await kill(pid, 'SIGKILL');
   }
   return false;
 }
