@@ -2,20 +2,14 @@ import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type FunctionStatus, formatAddress, type ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
-import {
-  type ManagerState,
-  openStateStore,
-  type Plan,
-  previewPlan,
-  type StateStore,
-} from '@nodepool-builder/image-manager';
+import { type ManagerState, type Plan, previewPlan, type StateStore } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import { toManagerConfiguration } from '../configuration/manager-configuration.ts';
 import type { BuilderStatus } from '../protocol/builder-status.ts';
 import { askServers } from '../site/ask-servers.ts';
-import { readBuilderStatuses } from '../site/builder-status.ts';
+import { readSite } from '../site/builder-status.ts';
 import { NO_MANAGER } from '../site/served-request.ts';
-import { hasStore } from '../site/state-view.ts';
+import { hasStore, withStore, withStoreIfAny } from '../site/state-view.ts';
 import { CommandError, errorLine, SILENT_LOGGER } from '../terms/command-error.ts';
 import type { CloudImageRecord, CloudImageWatch } from './cloud-image-watch.ts';
 
@@ -70,7 +64,6 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
   #configuration: Configuration;
   /** Why a changed configuration is not in force. */
   #refused: string | undefined;
-  #store: { readonly location: string; readonly opened: Promise<StateStore> } | undefined;
   #refresh: Promise<Site> | undefined;
   #last: Site | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -144,11 +137,10 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
    * @throws CommandError `refused` if no manager has run here; errors of `work`
    */
   async useStore<T>(work: (store: StateStore) => Promise<T>): Promise<T> {
-    const store = await this.#openStore();
-    if (store === undefined) {
+    if (!hasStore(this.#configuration)) {
       throw new CommandError('no manager runs with this configuration; start one', 'refused');
     }
-    return await work(store);
+    return await withStore(this.#configuration, work);
   }
 
   async close(): Promise<void> {
@@ -156,7 +148,6 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
     clearTimeout(this.#timer);
     this.removeAllListeners();
     await this.#refresh?.catch(() => {});
-    await this.#closeStore();
   }
 
   #schedule(pause: number): void {
@@ -175,10 +166,10 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
     signal.throwIfAborted();
     const configuration = this.#configuration;
     const problems = this.#refused === undefined ? [] : [this.#refused];
-    const [builders, servers] = await Promise.all([
-      readBuilderStatuses(this.servers, signal).catch((error: unknown) => {
+    const [{ builders }, servers] = await Promise.all([
+      readSite(this.servers, signal).catch((error: unknown) => {
         if (error instanceof CommandError) problems.push(errorLine(error));
-        return []; // the job servers are listed as silent
+        return { builders: [] }; // the job servers are listed as silent
       }),
       Promise.all(this.servers.map((server) => askServer(server, signal))),
     ]);
@@ -209,9 +200,7 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
   async #readRecords(
     configuration: Configuration,
   ): Promise<{ readonly state: ManagerState; readonly plan: Plan; readonly isManaged: boolean } | undefined> {
-    const store = await this.#openStore();
-    if (store === undefined) return undefined;
-    try {
+    return await withStoreIfAny(configuration, async (store) => {
       const state = await store.read();
       const view = { owner: store.owner, read: async () => state, requests: () => store.requests() };
       const plan = await previewPlan({
@@ -221,31 +210,7 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
         logger: SILENT_LOGGER, // it would log the same warning at each refresh, but the page shows the error
       });
       return { state, plan, isManaged: (await store.describeLeader()) !== undefined };
-    } catch (error) {
-      await this.#closeStore(); // the next refresh opens it again
-      throw error;
-    }
-  }
-
-  async #openStore(): Promise<StateStore | undefined> {
-    const location = this.#configuration.manager.store;
-    if (this.#store?.location !== location) {
-      await this.#closeStore();
-      if (!hasStore(this.#configuration)) return undefined;
-      this.#store ??= { location, opened: openStateStore(location) };
-    }
-    try {
-      return await this.#store?.opened;
-    } catch (error) {
-      this.#store = undefined;
-      throw error;
-    }
-  }
-
-  async #closeStore(): Promise<void> {
-    const store = this.#store;
-    this.#store = undefined;
-    await (await store?.opened.catch(() => undefined))?.close();
+    });
   }
 }
 
