@@ -3,6 +3,8 @@ import { styleText } from 'node:util';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { buildFactsOf, readTrustedKeys, type TrustedKey, verifyChain } from '@nodepool-builder/provenance';
 import type { Command } from 'commander';
+import { describeLink } from '../attestation/origin/origin.ts';
+import { LINK } from '../attestation/origin/origin-record.ts';
 import { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { Modules } from '../configuration/modules.ts';
@@ -75,11 +77,9 @@ export function register(program: Command, modules: () => Promise<Modules>): voi
       ),
     )
     .action(async (image: string, options: VerifyOptions) => {
-      const { report, state } = await untilStopSignal(async (signal) =>
-        verify(image, options, await modules(), signal),
-      );
+      const report = await untilStopSignal(async (signal) => verify(image, options, await modules(), signal));
       await printResult(report, reportLines(report), options);
-      if (state !== 'proven') throw new CommandError('', state);
+      if (report.state !== 'proven') throw new CommandError('', report.state);
     });
 }
 
@@ -100,15 +100,8 @@ export const VERIFIED_IMAGE = recordSchema({
   links: {
     type: 'array',
     items: recordSchema({
-      kind: {
-        enum: ['upload', 'download', 'file', 'conversion', 'build', 'materials', 'record', 'gate'],
-        description: 'Kind of link.',
-      },
-      subject: { ...TEXT, description: 'The subject of the link.' },
-      state: { enum: STATES, description: 'State of the link, with the same values.' },
-      reason: { ...TEXT, description: 'Facts, or why the link is not proven.' },
-      'key-id': { ...TEXT_OR_NULL, description: 'SHA-256 of the public key that verified the link.' },
-      'key-file': { ...TEXT_OR_NULL, description: 'File of the public key.' },
+      ...LINK.properties,
+      kind: { ...LINK.properties.kind, enum: [...LINK.properties.kind.enum, 'record'] },
       place: { ...TEXT_OR_NULL, description: 'Location of the attestation or the record.' },
     }),
     description:
@@ -124,7 +117,7 @@ async function verify(
   options: VerifyOptions,
   modules: Modules,
   signal: AbortSignal,
-): Promise<{ readonly report: VerifiedImage; readonly state: (typeof STATES)[number] }> {
+): Promise<VerifiedImage> {
   const { key = [], attestations = [], config, provider, download, json } = options;
   if (download && provider === undefined) {
     throw usageError('--download needs --provider with the provider of the image');
@@ -142,8 +135,7 @@ async function verify(
     signal,
     withProgress: json ? withoutProgress : withProgress,
   });
-  const report = await reportOf(evidence, keys);
-  return { report, state: report.state };
+  return await reportOf(evidence, keys);
 }
 
 /**
@@ -179,15 +171,7 @@ async function reportOf(evidence: Evidence, keys: readonly TrustedKey[]): Promis
     state: STATES.findLast((state) => states.includes(state)) ?? 'unproven',
     built: facts?.finishedAt?.toISOString() ?? null,
     builder: facts?.builderId ?? null,
-    links: links.map(({ kind, subject, state, reason, keyId, keyFile, place }) => ({
-      kind,
-      subject,
-      state,
-      reason,
-      'key-id': keyId ?? null,
-      'key-file': keyFile ?? null,
-      place: place ?? null,
-    })),
+    links: links.map((link) => ({ ...describeLink(link), place: link.place ?? null })),
   };
 }
 

@@ -12,7 +12,8 @@ const KEY_ID = {
   description: 'SHA-256 of the public key that verified the signature; null without a valid signature.',
 } as const;
 
-const LINK = recordSchema({
+/** Schema of a link of the chain from an image back to its build. */
+export const LINK = recordSchema({
   kind: {
     enum: ['upload', 'download', 'file', 'conversion', 'build', 'materials', 'gate'],
     description: 'Kind of the link.',

@@ -178,7 +178,15 @@ function describeReport({ state, links }: ChainReport): Proof {
   };
 }
 
-function describeLink({ kind, subject, state, reason, keyId, keyFile }: ChainLink): Proof['links'][number] {
+/** Formats a link as a record. */
+export function describeLink<K extends string>({
+  kind,
+  subject,
+  state,
+  reason,
+  keyId,
+  keyFile,
+}: Omit<ChainLink, 'kind'> & { readonly kind: K }) {
   return { kind, subject, state, reason, 'key-id': keyId ?? null, 'key-file': keyFile ?? null };
 }
 
