@@ -5,7 +5,7 @@ import type { Configuration } from '../configuration/configuration.ts';
 import { logFunction } from '../protocol/log-part.ts';
 import { askServers } from '../site/ask-servers.ts';
 import { builderLog, type LogName } from '../site/builder-log.ts';
-import { readBuilderStatuses } from '../site/builder-status.ts';
+import { readSite } from '../site/builder-status.ts';
 import { buildRecord, uploadRecord } from '../site/format-records.ts';
 import { SHORTENED_NOTE } from '../site/log-source.ts';
 import { withStoreIfAny } from '../site/state-view.ts';
@@ -75,7 +75,7 @@ async function findLog(
     .filter(({ name, availableWorkers }) => name.startsWith(prefix) && availableWorkers > 0)
     .map(({ name }) => name.slice(prefix.length));
   if (logged.includes(id)) return { imageId: id, ...(uploadId !== undefined && { uploadId }) };
-  const jobs = (await readBuilderStatuses(servers, signal)).flatMap((builder) => builder.jobs);
+  const jobs = (await readSite(servers, signal)).builders.flatMap((builder) => builder.jobs);
   const building = jobs.find((job) => job.kind === 'build' && job.diskimage === id)?.['image-id'];
   const built = logged.filter((one) => one.startsWith(id) && END_OF_ID.test(one.slice(id.length))).toSorted();
   const imageId = building ?? built.at(-1);

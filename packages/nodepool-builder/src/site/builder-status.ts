@@ -10,22 +10,13 @@ import { explainDenial } from './control-jobs.ts';
 const TIMEOUT = 5000;
 
 /**
- * Queries the status of all builders at the job servers. Builders that do not reply, such as builders of a release
- * without this function, are left out.
+ * Queries the functions of the job servers and the status of all their builders. Builders that do not reply, such as
+ * builders of a release without this function, are left out.
  *
  * @param timeout for the builders, once the job servers have replied, in milliseconds
  * @throws CommandError `refused` by a job server; ConnectionError `connect-failed` if no job server replies
  * @throws the signal's reason
  */
-export async function readBuilderStatuses(
-  servers: readonly ServerAddress[],
-  signal?: AbortSignal,
-  timeout: number = TIMEOUT,
-): Promise<readonly BuilderStatus[]> {
-  return (await readSite(servers, signal, timeout)).builders;
-}
-
-/** Like {@link readBuilderStatuses}, with the functions of the job servers. */
 export async function readSite(
   servers: readonly ServerAddress[],
   signal?: AbortSignal,
@@ -86,27 +77,24 @@ export async function findRunningJob(
   handle: string,
   signal?: AbortSignal,
 ): Promise<LocatedJob | undefined> {
-  const builders = await readBuilderStatuses(servers, signal, LOOKUP_TIMEOUT).catch(() => []);
-  return (
-    builders
-      .flatMap(({ host, diskimages, jobs }) => jobs.map((job) => ({ ...job, host, diskimages })))
-      // Job servers on one host may give the same handle to different jobs.
-      .find((job) => job.handle === handle && namesOf(job).includes(subjectOf(functionOfJob)))
+  const { builders } = await readSite(servers, signal, LOOKUP_TIMEOUT).catch(() => ({ builders: [] }));
+  const subject = subjectOf(functionOfJob);
+  // Job servers on one host may give the same handle to different jobs.
+  return locate(builders).find(
+    (job) => job.handle === handle && (job['image-id'] === subject || job.diskimage === subject),
   );
 }
 
-function namesOf({ 'image-id': imageId, diskimage }: RunningJob): readonly (string | undefined)[] {
-  return [imageId, diskimage];
+function locate(builders: readonly BuilderStatus[]): readonly LocatedJob[] {
+  return builders.flatMap(({ host, diskimages, jobs }) => jobs.map((job) => ({ ...job, host, diskimages })));
 }
 
 /** The running jobs of all builders, by the image-id of a build, and by the upload-id of an upload. */
 export function runningJobsOf(builders: readonly BuilderStatus[]): ReadonlyMap<string, LocatedJob> {
   const running = new Map<string, LocatedJob>();
-  for (const { host, diskimages, jobs } of builders) {
-    for (const job of jobs) {
-      const id = job.kind === 'build' ? job['image-id'] : job['upload-id'];
-      if (id !== undefined) running.set(id, { ...job, host, diskimages });
-    }
+  for (const job of locate(builders)) {
+    const id = job.kind === 'build' ? job['image-id'] : job['upload-id'];
+    if (id !== undefined) running.set(id, job);
   }
   return running;
 }

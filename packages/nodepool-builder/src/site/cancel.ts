@@ -2,7 +2,7 @@ import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Build, ManagerState, StateStore, Upload } from '@nodepool-builder/image-manager';
 import type { RunningJob } from '../protocol/running-job.ts';
 import { CommandError, usageError } from '../terms/command-error.ts';
-import { readBuilderStatuses } from './builder-status.ts';
+import { readSite } from './builder-status.ts';
 import { cancelJob } from './control-jobs.ts';
 import { requireManager, serveRequest } from './served-request.ts';
 
@@ -21,7 +21,7 @@ export async function cancel(
   by: string,
   useStore: <T>(work: (store: StateStore) => Promise<T>) => Promise<T | undefined>,
 ): Promise<string> {
-  const jobs = (await readBuilderStatuses(servers)).flatMap((builder) => builder.jobs);
+  const jobs = (await readSite(servers)).builders.flatMap((builder) => builder.jobs);
   const exact = jobs.filter((job) => idOf(job) === id);
   const [job, ...others] = exact.length > 0 ? exact : jobs.filter(({ diskimage }) => diskimage === id);
   if (job !== undefined && others.length > 0 && exact.length === 0) {

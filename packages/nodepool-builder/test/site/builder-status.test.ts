@@ -12,7 +12,7 @@ import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { Modules } from '../../src/configuration/modules.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
-import { readBuilderStatuses } from '../../src/site/builder-status.ts';
+import { readSite } from '../../src/site/builder-status.ts';
 
 test('a client reads a builder’s status: its images, its disk, and its running jobs’ progress', async (t) => {
   const directory = temporaryDirectory(t);
@@ -65,7 +65,9 @@ test('a client reads a builder’s status: its images, its disk, and its running
     unique: 'u',
   });
   for await (const event of upload) if (event.type === 'status' && event.numerator === 25) break;
-  const [status, ...others] = await readBuilderStatuses(servers);
+  const {
+    builders: [status, ...others],
+  } = await readSite(servers);
   assert.deepEqual(others, [], 'a builder at two job servers is one builder');
   const { jobs, 'disk-free': free, 'disk-size': size, ...rest } = status ?? assert.fail('no reply');
   assert.equal(rest.host, hostname());
@@ -88,7 +90,9 @@ test('a client reads a builder’s status: its images, its disk, and its running
   });
   uploaded.resolve();
   await upload;
-  const [after] = await readBuilderStatuses(servers);
+  const {
+    builders: [after],
+  } = await readSite(servers);
   assert.deepEqual(after?.jobs, []);
 });
 
@@ -96,5 +100,5 @@ test('a job server without a builder has no builder status', async (t) => {
   const server = new JobServer();
   const address = await server.listen(0);
   t.after(() => server.close());
-  assert.deepEqual(await readBuilderStatuses([address]), []);
+  assert.deepEqual((await readSite([address])).builders, []);
 });
