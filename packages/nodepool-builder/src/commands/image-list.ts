@@ -101,10 +101,18 @@ async function offeredImages(configuration: Configuration): Promise<readonly Off
   const ids = new Set([...here.keys(), ...builders.keys(), ...running.keys()]);
   return [...ids]
     .toSorted((a, b) => a.localeCompare(b))
-    .map((id) => ({
-      ...describeImage(id, here.get(id), builders.get(id) ?? 0),
-      running: (running.get(id) ?? []).map(describeJob),
-    }));
+    .map((id) => {
+      const image = here.get(id); // undefined if only other hosts have it
+      return {
+        'image-id': id,
+        'image-name': image?.name ?? null,
+        formats: image?.files.map(({ format }) => format) ?? [],
+        size: image?.files.reduce((sum, { size }) => sum + size, 0) ?? null,
+        built: image?.builtAt.toISOString() ?? null,
+        builders: builders.get(id) ?? 0,
+        running: (running.get(id) ?? []).map(describeJob),
+      };
+    });
 }
 
 /** Returns no images if the directory is missing, as on a host that only submits jobs. */
@@ -116,22 +124,6 @@ async function readLocalImages(directory: string): Promise<Image[]> {
     warn(`listing only the images at the job servers: ${error.message}`);
     return [];
   }
-}
-
-/** @param image undefined if only other hosts have it */
-function describeImage(
-  id: string,
-  image: Image | undefined,
-  builders: number,
-): Omit<OfferedImage, 'running'> {
-  return {
-    'image-id': id,
-    'image-name': image?.name ?? null,
-    formats: image?.files.map(({ format }) => format) ?? [],
-    size: image?.files.reduce((sum, { size }) => sum + size, 0) ?? null,
-    built: image?.builtAt.toISOString() ?? null,
-    builders,
-  };
 }
 
 function describeJob(job: LocatedJob): string {

@@ -39,12 +39,8 @@ const REFUSED = {
   },
 } as const satisfies Record<string, Readonly<Record<string, string>>>;
 
-/** Keys since nodepool 10 that delete files after uploads. */
-const DELETING = {
-  diskimages: ['keep-formats', 'delete-after-upload'],
-  providers: [],
-  images: [],
-} as const;
+/** Keys of `diskimages` since nodepool 10 that delete files after uploads. */
+const DELETING = ['keep-formats', 'delete-after-upload'];
 
 /** Keys since nodepool 0.4 that only launchers read. */
 const LAUNCHER = {
@@ -70,7 +66,10 @@ function unread($comment: string): SettingsSchema {
 export function laterKeys(mapping: keyof typeof REFUSED): Record<string, SettingsSchema> {
   const refused = Object.entries(REFUSED[mapping]).map(([key, remedy]) => [key, unread(remedy)]);
   const remedy = 'all formats stay in images-dir until the image is deleted; see "keep"';
-  const ignored = DELETING[mapping].map((key) => [key, { ...unread(remedy), deprecated: true }]);
+  const ignored = (mapping === 'diskimages' ? DELETING : []).map((key) => [
+    key,
+    { ...unread(remedy), deprecated: true },
+  ]);
   return {
     ...elsewhere(...LAUNCHER[mapping]),
     // beside `images`

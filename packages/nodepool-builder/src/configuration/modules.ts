@@ -49,16 +49,13 @@ export const OPTIONAL_PACKAGES: Readonly<Record<string, string>> = {
 };
 
 /** Providers that can be written on a command line, without a configuration file, by type. */
-export const SHORT_FORMS: ReadonlyMap<string, ShortForm> = new Map<string, ShortForm>([
-  [OPENSTACK_MODULE.type, { placeholder: 'CLOUD', settings: (cloud) => ({ cloud, rate: 0 }) }],
-  [DIRECTORY_MODULE.type, { placeholder: 'PATH', settings: (directory) => ({ directory }) }],
+export const SHORT_FORMS: ReadonlyMap<
+  string,
+  { readonly placeholder: string; readonly settings: (text: string) => Readonly<Record<string, unknown>> }
+> = new Map([
+  [OPENSTACK_MODULE.type, { placeholder: 'CLOUD', settings: (cloud: string) => ({ cloud, rate: 0 }) }],
+  [DIRECTORY_MODULE.type, { placeholder: 'PATH', settings: (directory: string) => ({ directory }) }],
 ]);
-
-interface ShortForm {
-  /** Name of the text in messages. */
-  readonly placeholder: string;
-  readonly settings: (text: string) => Readonly<Record<string, unknown>>;
-}
 
 /** The builders and providers that a configuration can name. A set is immutable. */
 export class Modules {
