@@ -94,13 +94,8 @@ async function downloaded(
     return { ...(file !== undefined && { sha256: file.sha256 }), links: [] };
   } catch (error) {
     if (!OTHER_BYTES.has(Object(error).code)) throw error;
-    const link = {
-      kind: 'download',
-      subject: `image ${externalId}`,
-      state: 'refuted',
-      reason: errorLine(error),
-    } as const;
-    return { links: [link] };
+    const subject = `image ${externalId}`;
+    return { links: [{ kind: 'download', subject, state: 'refuted', reason: errorLine(error) }] };
   } finally {
     await rm(directory, { recursive: true, force: true });
   }

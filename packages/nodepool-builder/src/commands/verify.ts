@@ -147,9 +147,7 @@ async function trustedKeys(
   files: readonly string[],
   configuration: Configuration | undefined,
 ): Promise<readonly TrustedKey[]> {
-  if (files.length > 0) {
-    return await readTrustedKeys(files);
-  }
+  if (files.length > 0) return await readTrustedKeys(files);
   if (configuration?.attestation !== undefined) {
     const keys = await new SiteAttestation(configuration, STANDARD_ERROR_LOGGER).trustedKeys({});
     if (keys.length > 0) return keys;

@@ -101,11 +101,7 @@ function keyDiagnostics(
   pointer: string,
   files: readonly string[] | undefined,
 ): readonly Promise<readonly Diagnostic[]>[] {
-  return (files ?? []).map((file, index) =>
-    problemOf(`${pointer}/${index}`, async () => {
-      return await readTrustedKeys([file]);
-    }),
-  );
+  return (files ?? []).map((file, index) => problemOf(`${pointer}/${index}`, () => readTrustedKeys([file])));
 }
 
 /** Returns the error of a key as a diagnostic. The part of its message after the last semicolon is the remedy. */

@@ -57,12 +57,13 @@ export type GearmanServer = SettingsOf<typeof GEARMAN_SERVER_SCHEMA>;
 /** Address of the embedded job server. */
 export const EMBEDDED_SERVER: ServerAddress & { readonly port: number } = { host: '127.0.0.1', port: 4730 };
 
-/** Returns the job servers of a configuration, or the embedded one if it names none. */
-export function jobServers({
-  'gearman-servers': servers,
-}: {
+/** The part of a configuration that names job servers. */
+interface Servers {
   readonly 'gearman-servers': readonly GearmanServer[];
-}): readonly ServerAddress[] {
+}
+
+/** Returns the job servers of a configuration, or the embedded one if it names none. */
+export function jobServers({ 'gearman-servers': servers }: Servers): readonly ServerAddress[] {
   return servers.length > 0 ? servers.map(toAddress) : [EMBEDDED_SERVER];
 }
 
@@ -111,11 +112,9 @@ function keyOf(server: GearmanServer, part: Part): `ssl-${Part}` | `ssl_${Part}`
 
 /** Reports a key that is set twice or lacks its counterpart, and a file that is unreadable or has other content. */
 export async function gearmanServerDiagnostics({
-  general,
-}: {
-  readonly general: { readonly 'gearman-servers': readonly GearmanServer[] };
-}): Promise<readonly Diagnostic[]> {
-  const found = general['gearman-servers'].map(async (server, index) => {
+  'gearman-servers': servers,
+}: Servers): Promise<readonly Diagnostic[]> {
+  const found = servers.map(async (server, index) => {
     const keys = [...keyDiagnostics(server)];
     const all = keys.length > 0 ? keys : await fileDiagnostics(server);
     return all.map((one) => ({ ...one, pointer: `/gearman-servers/${index}/${one.pointer}` }));

@@ -95,8 +95,8 @@ export async function loadConfiguration(
   for (const check of CHECKS) report.add(check(parts));
   const described = describedImages(parts);
   report.add(described.diagnostics);
-  report.add(await gearmanServerDiagnostics(parts));
-  report.add(await notificationDiagnostics(parts));
+  report.add(await gearmanServerDiagnostics(parts.general));
+  report.add(await notificationDiagnostics(parts.general.notifications));
   report.add(await attestationDiagnostics(parts));
   const timeDiagnostics = await cronDiagnostics(parts);
   report.add(timeDiagnostics);
@@ -167,13 +167,8 @@ class Report {
     });
     for (const { name, line, column } of document.unset) {
       const reason = `the variable ${name} is not set`;
-      this.diagnostics.push({
-        line,
-        column,
-        severity: 'warning',
-        reason,
-        remedy: `%(${name}) stays as it is; set it`,
-      });
+      const remedy = `%(${name}) stays as it is; set it`;
+      this.diagnostics.push({ line, column, severity: 'warning', reason, remedy });
     }
   }
 

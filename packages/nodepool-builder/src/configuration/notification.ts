@@ -71,11 +71,9 @@ export const NOTIFICATIONS = {
 export type NotificationSettings = SettingsOf<typeof NOTIFICATION_SCHEMA>;
 
 /** Reports entries without exactly one receiver, invalid URLs, and files that cannot be read. */
-export async function notificationDiagnostics({
-  general: { notifications },
-}: {
-  readonly general: { readonly notifications: readonly NotificationSettings[] };
-}): Promise<readonly Diagnostic[]> {
+export async function notificationDiagnostics(
+  notifications: readonly NotificationSettings[],
+): Promise<readonly Diagnostic[]> {
   const diagnostics: Diagnostic[] = [];
   for (const [index, entry] of notifications.entries()) {
     const { name, url, command, 'secret-file': secretFile } = entry;

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { usageError } from '../terms/command-error.ts';
 import { portNumber } from '../terms/option-values.ts';
@@ -28,47 +28,29 @@ export interface WebOptions {
 /** Adds `--web` and the related options to a command. */
 export function addWebOptions(command: Command): void {
   command
-    .addOption(
-      new Option(
-        '--web <[host:]port>',
-        'address on which to serve the status page, the API and the metrics (default host: 127.0.0.1)',
-      ).argParser((text) => formatWebAddress(webAddress(text))),
+    .option(
+      '--web <[host:]port>',
+      'address on which to serve the status page, the API and the metrics (default host: 127.0.0.1)',
+      (text) => formatWebAddress(webAddress(text)),
     )
-    .addOption(
-      new Option(
-        '--web-token-file <file>',
-        'file with a token: whoever sends it, or logs in with it, may rebuild, cancel, roll back and delete',
-      ),
+    .option(
+      '--web-token-file <file>',
+      'file with a token: whoever sends it, or logs in with it, may rebuild, cancel, roll back and delete',
     )
-    .addOption(
-      new Option(
-        '--web-trusted-header <name>',
-        'header in which the proxies of --web-trusted-proxy name a user who may do the same',
-      ),
+    .option(
+      '--web-trusted-header <name>',
+      'header in which the proxies of --web-trusted-proxy name a user who may do the same',
     )
-    .addOption(
-      new Option(
-        '--web-trusted-proxy <ips>',
-        'IP addresses of the proxies that authenticate users, separated by commas',
-      ),
+    .option(
+      '--web-trusted-proxy <ips>',
+      'IP addresses of the proxies that authenticate users, separated by commas',
     )
-    .addOption(
-      new Option('--web-url <url>', "the page's address in the browser, if a proxy serves it").argParser(
-        webUrl,
-      ),
-    );
+    .option('--web-url <url>', "the page's address in the browser, if a proxy serves it", webUrl);
 }
 
 /** @throws CommandError `usage` if an option has no effect without `--web` */
-export function checkWebOptions({
-  web,
-  webTokenFile,
-  webTrustedHeader,
-  webTrustedProxy,
-  webUrl: url,
-}: WebOptions): void {
-  const others = [webTokenFile, webTrustedHeader, webTrustedProxy, url];
-  if (web !== undefined || others.every((value) => value === undefined)) return;
+export function checkWebOptions({ web, ...options }: WebOptions): void {
+  if (web !== undefined || !Object.keys(options).some((key) => key.startsWith('web'))) return;
   throw usageError('an option of the status page has no effect without --web; add --web');
 }
 
