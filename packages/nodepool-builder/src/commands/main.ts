@@ -5,13 +5,14 @@ import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
 import { Command, CommanderError } from 'commander';
 import type { Module, Modules } from '../configuration/modules.ts';
 import { CommandError } from '../terms/command-error.ts';
-import { EXIT_CODE_LINES, EXIT_CODES } from '../terms/exit-codes.ts';
-import { guardConsole } from '../terms/printable.ts';
+import { EXIT_CODE_LINES, EXIT_CODES, exitReasonOf } from '../terms/exit-codes.ts';
+import { ModuleError } from '../terms/module-error.ts';
+import { guardConsole, oneLine } from '../terms/printable.ts';
 import { packageVersion } from '../terms/version.ts';
+import { ConfigurationError } from '../yaml/diagnostic.ts';
 import { COMMAND_GROUPS, nameOf } from './command-table.ts';
 import { completeLongOptions, passGeneralOptions, withCommand, withSafeHint } from './global-options.ts';
 import { exampleOf } from './options.ts';
-import { reportError } from './report-error.ts';
 import { addServeOptions } from './serve-options.ts';
 
 /** Settings of {@link main}. */
@@ -68,6 +69,36 @@ async function run(argv: readonly string[], options: MainOptions): Promise<numbe
     if (error === outputErrors[0]) return EXIT_CODES.failed.code;
     return reportError(error);
   }
+}
+
+/**
+ * Prints a command's error. An error in a file begins with `file:line:column`, as editors and CI systems expect it.
+ *
+ * @returns the exit code
+ */
+function reportError(error: unknown): number {
+  if (!isExpected(error)) console.error(error);
+  else if (error instanceof ConfigurationError) console.error(error.message);
+  else if (error.message !== '') {
+    console.error(
+      `${styleText('red', 'nodepool-builder:', { stream: process.stderr })} ${oneLine(error.message)}`,
+    );
+  }
+  return EXIT_CODES[exitReasonOf(error)].code;
+}
+
+/**
+ * Returns whether the message is enough for a user. Typed errors of packages and plugins have a boolean `retriable`,
+ * errors of commands an `exitReason`, and errors of the operating system a `syscall`, which the message names.
+ */
+function isExpected(error: unknown): error is Error {
+  if (error instanceof ConfigurationError || error instanceof ModuleError) return true;
+  if (!(error instanceof Error)) return false;
+  return (
+    'exitReason' in error ||
+    'syscall' in error ||
+    ('retriable' in error && typeof error.retriable === 'boolean')
+  );
 }
 
 /**

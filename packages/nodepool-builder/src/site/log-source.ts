@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { unlessAborted } from '@nodepool-builder/image-builder/internal';
+import { SingleFlight } from '@nodepool-builder/image-builder/internal';
 import type { LogChunk } from '../protocol/log-part.ts';
 
 /** Reads a log from an offset. If nothing follows, it waits for a few seconds. */
@@ -31,10 +31,10 @@ const REST = 100;
 export class LogSource {
   readonly #read: ReadLog;
   readonly #rest: number;
-  readonly #closed = new AbortController();
   /** Newest last. */
   #kept: LogPart[] = [];
-  readonly #loading = new Map<number, Promise<LogPart>>();
+  /** Stops reading once no follower waits. */
+  readonly #loading = new SingleFlight<LogPart>();
   #lastRead: Promise<unknown> = Promise.resolve();
 
   constructor(read: ReadLog, rest: number) {
@@ -51,24 +51,14 @@ export class LogSource {
     signal.throwIfAborted();
     const found = this.#kept.find((part) => part.offset === offset);
     if (found !== undefined) return found;
-    let loading = this.#loading.get(offset);
-    if (loading === undefined) {
-      loading = this.#load(offset).finally(() => this.#loading.delete(offset));
-      this.#loading.set(offset, loading);
-    }
-    return await unlessAborted(loading, signal);
+    return await this.#loading.run(String(offset), (shared) => this.#load(offset, shared.signal), { signal });
   }
 
-  /** Stops waiting for the builder. */
-  close(): void {
-    this.#closed.abort(new Error('the log is no longer followed'));
-  }
-
-  async #load(offset: number): Promise<LogPart> {
+  async #load(offset: number, signal: AbortSignal): Promise<LogPart> {
     let begin = offset;
     let rest: Buffer = Buffer.alloc(0);
     for (;;) {
-      const chunk = await this.#readInTurn(begin + rest.length);
+      const chunk = await this.#readInTurn(begin + rest.length, signal);
       if (chunk.offset !== begin + rest.length) {
         this.#kept = []; // the log was truncated, so earlier offsets are no longer valid
         [begin, rest] = [chunk.offset, Buffer.alloc(0)];
@@ -83,12 +73,12 @@ export class LogSource {
   }
 
   /** Reads after earlier reads and a pause. While the builder waits for more lines, others may read. */
-  async #readInTurn(offset: number): Promise<LogChunk> {
-    const turn = this.#lastRead.then(() => delay(this.#rest, undefined, { signal: this.#closed.signal }));
+  async #readInTurn(offset: number, signal: AbortSignal): Promise<LogChunk> {
+    const turn = this.#lastRead.then(() => delay(this.#rest, undefined, { signal }));
     this.#lastRead = turn.catch(() => {});
     if (this.#kept.length > 0) await turn;
-    this.#closed.signal.throwIfAborted();
-    return await this.#read(offset, this.#closed.signal);
+    signal.throwIfAborted();
+    return await this.#read(offset, signal);
   }
 
   #keep(offset: number, data: Buffer, isComplete: boolean): LogPart {
@@ -129,10 +119,7 @@ export class LogSources {
       return await work(entry.source);
     } finally {
       entry.readers -= 1;
-      if (entry.readers === 0) {
-        this.#sources.delete(key);
-        entry.source.close();
-      }
+      if (entry.readers === 0) this.#sources.delete(key);
     }
   }
 }
