@@ -26,7 +26,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     files: [
       {
         summaries: { serve: 'run the jobs of Gearman; runs if there is no command' },
-        load: () => import('./daemon.ts'),
+        load: () => import('./serve.ts'),
       },
       { summaries: { gearmand: 'run a Gearman job server' }, load: () => import('./gearmand.ts') },
       {

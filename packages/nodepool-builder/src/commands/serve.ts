@@ -1,7 +1,11 @@
 import { appendFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { formatAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { formatBytes } from '@nodepool-builder/image-builder/internal';
+import type { Command } from 'commander';
+import { loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../configuration/modules.ts';
 import { type Closer, closeAll } from '../daemon/close-all.ts';
 import { startManagerService } from '../daemon/manager-service.ts';
 import { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
@@ -11,15 +15,15 @@ import { errorLine } from '../terms/command-error.ts';
 import { exitReasonOf } from '../terms/exit-codes.ts';
 import { counted } from '../terms/units.ts';
 import { packageVersion } from '../terms/version.ts';
-import { openEventMetrics, type WebOptions } from '../web/web-options.ts';
-import { reportToForeground } from './background.ts';
+import { checkWebOptions, openEventMetrics, type WebOptions } from '../web/web-options.ts';
+import { reportToForeground, startInBackground } from './background.ts';
+import { exampleOf } from './options.ts';
 import { writePidFile } from './pid-file.ts';
+import { addServeOptions, DEFAULT_PID_FILE } from './serve-options.ts';
 import { runService, type Service, type ServiceOptions, type ServiceSite, startWeb } from './service.ts';
 
-/** Settings of {@link serve}. */
-export interface ServeOptions
-  extends Pick<ServiceOptions, 'config' | 'loggingConfig' | 'secure' | 'modules'>,
-    WebOptions {
+interface ServeOptions extends Pick<ServiceOptions, 'config' | 'loggingConfig' | 'secure'>, WebOptions {
+  readonly nodaemon: boolean;
   readonly pidfile?: string;
   /** Level of the log. Default `debug`; ignored with a logging configuration. */
   readonly logLevel?: LogLevel;
@@ -34,24 +38,63 @@ export interface ServeOptions
   readonly allInOne?: true;
 }
 
+/** `serve`, which also runs without a command. */
+export function register(program: Command, modules: () => Promise<Modules>): void {
+  const serveCommand = program
+    .command('serve')
+    .description(
+      'Builds, uploads and deletes images as Gearman jobs request it: in the background, or with -d in the foreground. ' +
+        'With --all-in-one it also runs a job server and the manager, which decides what is built, uploaded, kept and ' +
+        'deleted. On several hosts, use the command manage for that.',
+    )
+    .addHelpText('after', exampleOf('serve -d -c nodepool.yaml'));
+  addServeOptions(serveCommand);
+  serveCommand.action(async () => runServe(serveCommand, await modules()));
+}
+
+async function runServe(command: Command, modules: Modules): Promise<void> {
+  const options = command.opts<ServeOptions>();
+  const { config, secure, loggingConfig, nodaemon, inBackground } = options;
+  checkWebOptions(options);
+  if (nodaemon || inBackground !== undefined) return await serve(options, modules);
+  // Reports errors in the file on the terminal.
+  const { configuration } = await loadConfiguration(config, { modules, secure });
+  const { pid, log } = await startInBackground(backgroundArguments(command), configuration['images-dir']);
+  const where =
+    loggingConfig === undefined ? log : `as configured in ${loggingConfig}; standard error: ${log}`;
+  console.log(`nodepool-builder serves in the background as process ${pid}; log: ${where}`);
+}
+
+/** Arguments of the background process. Paths are absolute, because it runs in `/`. */
+function backgroundArguments(command: Command): string[] {
+  const pidfile = resolve(DEFAULT_PID_FILE);
+  const options: Record<string, string | number | boolean | undefined> = { pidfile, ...command.opts() };
+  return command.options.flatMap((option) => {
+    const value = options[option.attributeName()];
+    if (value === undefined || value === false) return [];
+    if (value === true) return [`${option.long}`];
+    return [`${option.long}=${option.flags.endsWith('<file>') ? resolve(String(value)) : value}`];
+  });
+}
+
 /**
  * Serves until SIGTERM or SIGINT, then finishes the running jobs.
  *
  * @throws ConfigurationError, CommandError, ImageError if it cannot start
  */
-export async function serve(options: ServeOptions): Promise<void> {
+async function serve(options: ServeOptions, modules: Modules): Promise<void> {
   // puppet-nodepool's restart sends SIGUSR1 right after SIGINT. Without a handler, it would end the process.
   for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {});
   if (options.inBackground !== undefined) logCrash(options.inBackground);
   try {
-    await runBuilder(options);
+    await runBuilder(options, modules);
   } catch (error) {
     await reportToForeground({ error: errorLine(error), exitReason: exitReasonOf(error) });
     throw error;
   }
 }
 
-async function runBuilder(options: ServeOptions): Promise<void> {
+async function runBuilder(options: ServeOptions, modules: Modules): Promise<void> {
   const { pidfile, inBackground, embeddedGearmand, allInOne, logLevel } = options;
   const level = logLevel ?? 'debug';
   const defaultLog =
@@ -101,7 +144,8 @@ async function runBuilder(options: ServeOptions): Promise<void> {
   };
   try {
     const stopMessage = 'finishing the running jobs; send it again to stop them';
-    await runService({ ...options, defaultLog, loggerName: 'nodepool.builder', stopMessage }, start);
+    const log = { defaultLog, loggerName: 'nodepool.builder' };
+    await runService({ ...options, ...log, stopMessage, modules }, start);
   } finally {
     await removePidFile?.();
   }
