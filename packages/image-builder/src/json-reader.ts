@@ -98,7 +98,10 @@ function schemaReason(error: ErrorObject | undefined, name: string): string {
     case 'additionalProperties':
       return `${place} has the unknown key ${JSON.stringify(params.additionalProperty)}`;
     case 'type':
-      return `${place} is not ${typeNames([params.type].flat())}`;
+      return `${place} is not ${[params.type]
+        .flat()
+        .flatMap((type: string) => TYPE_NAMES[type] ?? [])
+        .join(' or ')}`;
     case 'const':
       return `${place} is not ${JSON.stringify(params.allowedValue)}`;
     case 'enum':
@@ -110,18 +113,12 @@ function schemaReason(error: ErrorObject | undefined, name: string): string {
   }
 }
 
-function typeNames(types: readonly string[]): string {
-  return types.flatMap((type) => TYPE_NAMES[type] ?? []).join(' or ');
-}
-
 /** Formats `/files/0/size` as `files[0].size`, or as `name.files[0].size` after a name other than the default. */
 function placeOf(pointer: string, name: string): string {
   const keys = pointer.split('/').slice(1);
-  const place = keys.map((key) => (/^\d+$/.test(key) ? `[${key}]` : `.${unescaped(key)}`)).join('');
+  const place = keys
+    .map((key) => (/^\d+$/.test(key) ? `[${key}]` : `.${key.replaceAll('~1', '/').replaceAll('~0', '~')}`))
+    .join('');
   if (place === '') return name;
   return name === 'it' ? place.replace(/^\./, '') : name + place;
-}
-
-function unescaped(key: string): string {
-  return key.replaceAll('~1', '/').replaceAll('~0', '~');
 }

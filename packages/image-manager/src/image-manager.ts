@@ -1,23 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
-import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
 import { errorMessage } from '@nodepool-builder/image-builder/internal';
 import type { ManagerConfiguration } from './configuration.ts';
 import { BuilderFleet } from './gearman/builder-fleet.ts';
 import { LeaderLoop } from './leader-loop.ts';
-import type { ManagerEvent } from './manager-event.ts';
 import type { ManagerState } from './records.ts';
 import type { ManagerStore } from './store/state-store.ts';
+import type { ManagerSite } from './tasks/tasks.ts';
 
-export interface ImageManagerOptions {
+/** Providers are for listing and deleting. Builders do the uploads. The clocks are by default those of this host. */
+export interface ImageManagerOptions
+  extends Pick<ManagerSite, 'provider' | 'logger' | 'onEvent'>,
+    Partial<Pick<ManagerSite, 'now' | 'elapsed'>> {
   readonly configuration: ManagerConfiguration;
-  /** Returns the configured provider of that name, for listing and deleting. Builders do the uploads. */
-  readonly provider: (name: string) => ImageProvider | undefined;
   /** The caller closes it. */
   readonly store: ManagerStore;
   /** Job servers of the builders. */
   readonly servers: readonly ServerAddress[];
-  readonly logger: Logger;
   /**
    * Returns true while a changed configuration is being loaded here, or by builders on this host. No step starts in the
    * meantime.
@@ -25,12 +24,6 @@ export interface ImageManagerOptions {
   readonly isReloading?: (() => Promise<boolean>) | undefined;
   /** Milliseconds between two polls of job servers and requests. Default 2,000. */
   readonly pollInterval?: number;
-  /** Wall clock: milliseconds since 1970. Default: the clock of this host. */
-  readonly now?: () => number;
-  /** Monotonic clock, in milliseconds. Default: time since the process started. */
-  readonly elapsed?: () => number;
-  /** Called at each event, while this manager is the leader. It must not throw. */
-  readonly onEvent?: ((event: ManagerEvent) => void) | undefined;
 }
 
 /** Pause after an error of the leader loop, in milliseconds. */
@@ -43,16 +36,12 @@ const PAUSE = 1000;
 export class ImageManager {
   readonly #options: ImageManagerOptions;
   #configuration: ManagerConfiguration;
-  #records: ManagerState | undefined;
+  /** The current records while this manager is the leader. */
+  records: ManagerState | undefined;
 
   constructor(options: ImageManagerOptions) {
     this.#options = options;
     this.#configuration = options.configuration;
-  }
-
-  /** The current records while this manager is the leader. */
-  get records(): ManagerState | undefined {
-    return this.#records;
   }
 
   /** Replaces the configuration, from the next plan on. */
@@ -95,7 +84,7 @@ export class ImageManager {
       onEvent?.({ kind: 'leadership', isLeader: true });
       const configuration = (): ManagerConfiguration => this.#configuration;
       const onRecords = (records: ManagerState | undefined): void => {
-        this.#records = records;
+        this.records = records;
       };
       const site = { store, leadership, fleet, configuration, provider, logger };
       await LeaderLoop.run({ ...site, now, elapsed, pollInterval, isReloading, onEvent, onRecords }, signal);

@@ -45,7 +45,8 @@ const VERBS: Readonly<Record<string, keyof OfferedFunctions>> = {
 export class BuilderFleet implements AsyncDisposable {
   readonly #servers: readonly Server[];
   readonly #logger: Logger;
-  #lastStatus: FleetStatus = {
+  /** The last result of {@link status}. Before the first, it is empty and not complete. */
+  lastStatus: FleetStatus = {
     offered: { builds: new Set(), uploads: new Set(), deletes: new Set() },
     isComplete: false,
     copied: new Set(),
@@ -67,11 +68,6 @@ export class BuilderFleet implements AsyncDisposable {
     }));
   }
 
-  /** The last result of {@link status}. Before the first, it is empty and not complete. */
-  get lastStatus(): FleetStatus {
-    return this.#lastStatus;
-  }
-
   /**
    * Queries all job servers for the functions that builders offer. Servers that do not reply are left out, with a
    * warning. Concurrent callers share one result.
@@ -85,15 +81,15 @@ export class BuilderFleet implements AsyncDisposable {
 
   async #askAll(): Promise<FleetStatus> {
     await Promise.all(this.#servers.map((server) => this.#ask(server)));
-    const [offered, known] = [this.#offeredBy(1), this.#lastStatus.offered];
-    this.#lastStatus = {
+    const [offered, known] = [this.#offeredBy(1), this.lastStatus.offered];
+    this.lastStatus = {
       // Reused while nothing changes, because the leader keeps the set of its last plan, and two copies of very many
       // names are large.
       offered: offersTheSame(offered, known) ? known : offered,
       isComplete: this.#servers.every(({ isAway }) => !isAway),
       copied: this.#offeredBy(2).uploads,
     };
-    return this.#lastStatus;
+    return this.lastStatus;
   }
 
   /**

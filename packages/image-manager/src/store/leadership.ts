@@ -37,6 +37,8 @@ export interface StoredState extends ManagerState {
 
 /** The exclusive right of one manager to write. It ends with its session. */
 export class Leadership {
+  /** Aborts when leadership is lost. Its reason is a StoreError. */
+  readonly lost: AbortSignal;
   readonly #database: Database;
   readonly #session: Session;
   readonly #term: number;
@@ -47,13 +49,9 @@ export class Leadership {
   constructor(database: Database, session: Session, term: number, onRestored: (owner: string) => void) {
     this.#database = database;
     this.#session = session;
+    this.lost = session.lost;
     this.#term = term;
     this.#onRestored = onRestored;
-  }
-
-  /** Aborts when leadership is lost. Its reason is a StoreError. */
-  get lost(): AbortSignal {
-    return this.#session.lost;
   }
 
   /**

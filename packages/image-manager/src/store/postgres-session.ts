@@ -52,6 +52,7 @@ export class PostgresSession implements Session {
   readonly #socket: Socket;
   readonly #location: string;
   readonly #lost = new AbortController();
+  readonly lost: AbortSignal = this.#lost.signal;
   readonly #mutex = new Mutex();
   #silence: NodeJS.Timeout | undefined;
   #heartbeat: NodeJS.Timeout | undefined;
@@ -68,10 +69,6 @@ export class PostgresSession implements Session {
     const session = new PostgresSession(access);
     await session.#open();
     return session;
-  }
-
-  get lost(): AbortSignal {
-    return this.#lost.signal;
   }
 
   use<T>(work: (query: Query) => Promise<T>): Promise<T> {

@@ -91,15 +91,12 @@ class SqliteSession implements Session {
   readonly #database: SqliteDatabase;
   readonly #path: string;
   readonly #lost = new AbortController();
+  readonly lost: AbortSignal = this.#lost.signal;
   #lock: DatabaseSync | undefined;
 
   constructor(database: SqliteDatabase, path: string) {
     this.#database = database;
     this.#path = path;
-  }
-
-  get lost(): AbortSignal {
-    return this.#lost.signal;
   }
 
   use<T>(work: (query: Query) => Promise<T>): Promise<T> {

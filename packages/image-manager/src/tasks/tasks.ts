@@ -22,6 +22,7 @@ export interface ManagerSite {
   readonly now: () => number;
   /** Monotonic clock for pauses and limits, in milliseconds. */
   readonly elapsed: () => number;
+  /** Called at each event, while this manager is the leader. It must not throw. */
   readonly onEvent?: ((event: ManagerEvent) => void) | undefined;
 }
 
