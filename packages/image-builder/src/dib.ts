@@ -11,7 +11,7 @@ import {
   PACKAGE_LIST,
   withOwnElements,
 } from './dib-elements.ts';
-import { DibMaterials } from './dib-materials.ts';
+import { dibMaterials } from './dib-materials.ts';
 import type { DiskImage } from './disk-image.ts';
 import { FORMAT_NAMES, formatRow, type ImageFormat } from './formats.ts';
 import type { BuilderModule } from './modules.ts';
@@ -89,7 +89,7 @@ export class DibBuilder extends BaseImageBuilder {
     const elementsPath = await withOwnElements(ownPath, elements);
     if (elementsPath !== '') env[ELEMENTS_PATH] = elementsPath;
     const materials = context.wantsMaterials
-      ? new DibMaterials(context, command, { ...context.environment, ...env })
+      ? dibMaterials(context, command, { ...context.environment, ...env })
       : undefined;
     const progressOf = dibProgress();
     await context.run(command, args, {

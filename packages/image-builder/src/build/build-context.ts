@@ -15,7 +15,7 @@ import type { Progress, Snapshot } from '../types.ts';
 import type { BuildLog } from './build-log.ts';
 import { FullDiskWatch } from './full-disk.ts';
 import { stripCredentials } from './material-address.ts';
-import { SourceRepositories } from './source-repository.ts';
+import { repositoryFinder } from './source-repository.ts';
 import { temporaryVariables } from './temporary-variables.ts';
 
 /** Tolerated difference between the clocks of two hosts, in milliseconds. */
@@ -60,7 +60,7 @@ export function createBuildContext(parts: BuildParts): CoreContext {
   const { imageId, repository, logger, environment = inheritedEnvironment(), maxDiskSize } = job;
   const { staging, state, onSettled } = site;
   const runLogged = createRunLogged(environment, parts);
-  const repositories = new SourceRepositories(async () => {
+  const findRepository = repositoryFinder(async () => {
     const namespace = await staging.namespace((reason) => void log.write(notIsolated(reason)));
     return namespace && ((...wrapped) => namespace.enter(...wrapped));
   }, signal);
@@ -99,7 +99,7 @@ export function createBuildContext(parts: BuildParts): CoreContext {
     packageList: job.attester?.wantsPackages ? packageListPath(staging.directory, imageId) : undefined,
     wantsMaterials: job.attester !== undefined,
     addMaterial: (material) => addMaterial(reported.materials, material),
-    findRepository: async (path) => (job.attester === undefined ? undefined : await repositories.find(path)),
+    findRepository: async (path) => (job.attester === undefined ? undefined : await findRepository(path)),
     addSnapshot: (snapshot, settle) => {
       reported.snapshots.push(snapshot);
       onSettled(settle);

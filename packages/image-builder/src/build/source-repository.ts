@@ -26,81 +26,78 @@ export interface SourceRepository {
   readonly isModified: (path: string) => boolean;
 }
 
-/** Reads the state of git repositories, once each. */
-export class SourceRepositories {
-  readonly #wrap: () => Promise<Wrap | undefined>;
-  readonly #signal: AbortSignal;
-  readonly #known = new Map<string, Promise<SourceRepository | undefined>>();
-
-  constructor(wrap: () => Promise<Wrap | undefined>, signal: AbortSignal) {
-    this.#wrap = wrap;
-    this.#signal = signal;
-  }
-
-  /** Finds the repository that contains a path; undefined if there is none, or git cannot read it. */
-  async find(path: string): Promise<SourceRepository | undefined> {
+/** Returns the function `findRepository` of a build's context, which reads each repository once. */
+export function repositoryFinder(wrap: () => Promise<Wrap | undefined>, signal: AbortSignal) {
+  const known = new Map<string, Promise<SourceRepository | undefined>>();
+  return async (path: string): Promise<SourceRepository | undefined> => {
     const real = await realpath(path).catch(() => undefined);
     const top = real === undefined ? undefined : await topOf(real);
     if (top === undefined) return undefined;
-    const read = this.#known.get(top) ?? this.#read(top);
-    this.#known.set(top, read);
+    const read =
+      known.get(top) ?? readRepository(top, async (...args) => await git(top, args, await wrap(), signal));
+    known.set(top, read);
     return await read;
-  }
+  };
+}
 
-  async #read(top: string): Promise<SourceRepository | undefined> {
-    const commit = (await this.#git(top, ['rev-parse', '--verify', 'HEAD']))?.trim();
-    if (commit === undefined) return undefined;
-    const status = ['status', '--porcelain', '-z', '--no-renames', '--ignore-submodules=dirty'];
-    const url = (await this.#git(top, ['config', '--get', 'remote.origin.url']))?.trim();
-    const changed = (await this.#git(top, status))?.split('\0').map((entry) => entry.slice(3));
-    return {
-      commit,
-      ...(url && { uri: gitUri(url, commit) }),
-      isModified: (path) => {
-        const inside = relative(top, withoutLinks(path));
-        // Git names a directory without a tracked file, not the files in it.
-        return (
-          changed?.some((name) => name !== '' && (isBelow(name, inside) || isBelow(inside, name))) ?? true
-        );
-      },
-    };
-  }
+async function readRepository(
+  top: string,
+  run: (...args: readonly string[]) => Promise<string | undefined>,
+): Promise<SourceRepository | undefined> {
+  const commit = (await run('rev-parse', '--verify', 'HEAD'))?.trim();
+  if (commit === undefined) return undefined;
+  const url = (await run('config', '--get', 'remote.origin.url'))?.trim();
+  const status = await run('status', '--porcelain', '-z', '--no-renames', '--ignore-submodules=dirty');
+  const changed = status?.split('\0').map((entry) => entry.slice(3));
+  return {
+    commit,
+    ...(url && { uri: gitUri(url, commit) }),
+    isModified: (path) => {
+      const inside = relative(top, withoutLinks(path));
+      // Git names a directory without a tracked file, not the files in it.
+      return changed?.some((name) => name !== '' && (isBelow(name, inside) || isBelow(inside, name))) ?? true;
+    },
+  };
+}
 
-  /**
-   * Runs git with the permissions of the build's commands, without the settings of the user and of the system.
-   *
-   * @returns its output; undefined if it fails
-   */
-  async #git(top: string, args: readonly string[]): Promise<string | undefined> {
-    const { execa } = await import('execa'); // imported on demand, as in process/command.ts
-    const all = ['-C', top, ...CONFIGURATION.flatMap((option) => ['-c', option]), ...args];
-    const wrap = await this.#wrap();
-    const [program, programArgs] = wrap?.('git', all, '/') ?? ['git', all];
-    const result = await execa(program, programArgs, {
-      cwd: '/',
-      env: {
-        PATH: SYSTEM_PATH,
-        LC_ALL: 'C',
-        HOME: '/nonexistent',
-        GIT_CONFIG_NOSYSTEM: '1',
-        GIT_CONFIG_GLOBAL: '/dev/null',
-        GIT_OPTIONAL_LOCKS: '0',
-        GIT_TERMINAL_PROMPT: '0',
-        GIT_ALLOW_PROTOCOL: 'none', // a partial clone would fetch missing objects
-      },
-      extendEnv: false,
-      stdin: 'ignore',
-      stderr: 'ignore',
-      reject: false,
-      timeout: GIT_TIMEOUT,
-      maxBuffer: MAX_GIT_OUTPUT,
-      cleanup: false,
-      cancelSignal: this.#signal,
-      stripFinalNewline: false,
-    });
-    this.#signal.throwIfAborted();
-    return result.failed ? undefined : result.stdout;
-  }
+/**
+ * Runs git with the permissions of the build's commands, without the settings of the user and of the system.
+ *
+ * @returns its output; undefined if it fails
+ */
+async function git(
+  top: string,
+  args: readonly string[],
+  wrap: Wrap | undefined,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { execa } = await import('execa'); // imported on demand, as in process/command.ts
+  const all = ['-C', top, ...CONFIGURATION.flatMap((option) => ['-c', option]), ...args];
+  const [program, programArgs] = wrap?.('git', all, '/') ?? ['git', all];
+  const result = await execa(program, programArgs, {
+    cwd: '/',
+    env: {
+      PATH: SYSTEM_PATH,
+      LC_ALL: 'C',
+      HOME: '/nonexistent',
+      GIT_CONFIG_NOSYSTEM: '1',
+      GIT_CONFIG_GLOBAL: '/dev/null',
+      GIT_OPTIONAL_LOCKS: '0',
+      GIT_TERMINAL_PROMPT: '0',
+      GIT_ALLOW_PROTOCOL: 'none', // a partial clone would fetch missing objects
+    },
+    extendEnv: false,
+    stdin: 'ignore',
+    stderr: 'ignore',
+    reject: false,
+    timeout: GIT_TIMEOUT,
+    maxBuffer: MAX_GIT_OUTPUT,
+    cleanup: false,
+    cancelSignal: signal,
+    stripFinalNewline: false,
+  });
+  signal.throwIfAborted();
+  return result.failed ? undefined : result.stdout;
 }
 
 /** Returns whether a relative path equals another one, or is below it. */

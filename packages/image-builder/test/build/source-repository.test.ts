@@ -4,7 +4,7 @@ import { chmod, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
-import { gitUri, SourceRepositories, type SourceRepository } from '../../src/build/source-repository.ts';
+import { gitUri, repositoryFinder, type SourceRepository } from '../../src/build/source-repository.ts';
 
 interface Fixture {
   readonly top: string;
@@ -32,7 +32,7 @@ async function setUp(t: TestContext): Promise<Fixture> {
 }
 
 function find(path: string): Promise<SourceRepository | undefined> {
-  return new SourceRepositories(async () => undefined, new AbortController().signal).find(path);
+  return repositoryFinder(async () => undefined, new AbortController().signal)(path);
 }
 
 test('a path in a repository has its commit and address', async (t) => {
