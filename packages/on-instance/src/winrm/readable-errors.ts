@@ -6,25 +6,24 @@ const MARK = '#< CLIXML';
 const ENCODED_UNIT = /_x([0-9A-Fa-f]{4})_/g;
 
 /**
- * Makes PowerShell's error stream readable. When a program calls PowerShell, it writes objects in XML there ([MS-PSRP],
- * section 2.2.5), including the progress of its commands.
+ * Returns a function that makes PowerShell's error stream readable: it converts a line to the lines that a console would
+ * show. When a program calls PowerShell, it writes objects in XML there ([MS-PSRP], section 2.2.5), including the
+ * progress of its commands.
  */
-export class ReadableErrors {
-  #isXml = false;
-
-  /** @returns the lines that a console would show for this line */
-  read(line: string): readonly string[] {
+export function readableErrors(): (line: string) => readonly string[] {
+  let isXml = false;
+  return (line) => {
     if (line === MARK) {
-      this.#isXml = true;
+      isXml = true;
       return [];
     }
-    if (!this.#isXml || !line.includes('<Objs ')) return [line];
+    if (!isXml || !line.includes('<Objs ')) return [line];
     try {
       return withoutEnd(line.replaceAll(/<Objs .*?<\/Objs>/g, messages).split(/\r?\n/));
     } catch {
       return [line];
     }
-  }
+  };
 }
 
 /** Returns the texts of errors, warnings and similar objects. Progress has no text. */

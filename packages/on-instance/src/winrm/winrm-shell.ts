@@ -3,7 +3,7 @@ import { LineSplitter } from '@nodepool-builder/image-builder/internal';
 import type { RemoteCommandOptions, RemoteFile, RemoteResult, RemoteShell } from '../remote-shell.ts';
 import { all, type CommandOutput, NAMESPACES, outputIn, text } from './message.ts';
 import { PUT_COMMAND, Upload } from './put-files.ts';
-import { ReadableErrors } from './readable-errors.ts';
+import { readableErrors } from './readable-errors.ts';
 import { WinrmError, type WinrmService } from './winrm-service.ts';
 import { xml } from './xml.ts';
 
@@ -133,10 +133,9 @@ export class WinrmShell implements RemoteShell {
 
   async #receive(commandId: string, { signal, onLine }: RemoteCommandOptions): Promise<RemoteResult> {
     const lines = { stdout: new LineSplitter(), stderr: new LineSplitter() };
-    const errors = new ReadableErrors();
+    const readable = readableErrors();
     const take = async (stream: 'stdout' | 'stderr', complete: readonly string[]): Promise<void> => {
-      const readable = stream === 'stderr' ? complete.flatMap((line) => errors.read(line)) : complete;
-      for (const line of readable) await onLine(line);
+      for (const line of stream === 'stderr' ? complete.flatMap(readable) : complete) await onLine(line);
     };
     for (;;) {
       const output = await this.#nextOutput(commandId, signal);

@@ -1,6 +1,6 @@
 import { deepEqual } from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { ReadableErrors } from '../../src/winrm/readable-errors.ts';
+import { readableErrors } from '../../src/winrm/readable-errors.ts';
 
 const PROGRESS =
   '<Obj S="progress" RefId="0"><TN RefId="0"><T>System.Object</T></TN><MS><S N="SourceId">1</S></MS></Obj>';
@@ -10,11 +10,11 @@ function objects(content: string): string {
 }
 
 function read(...lines: string[]): string[] {
-  const errors = new ReadableErrors();
-  return lines.flatMap((line) => errors.read(line));
+  const readable = readableErrors();
+  return lines.flatMap((line) => readable(line));
 }
 
-describe('ReadableErrors', () => {
+describe('readableErrors', () => {
   it('PowerShell’s error objects are shown as text, without progress', () => {
     const errors = ['no such file &lt;x&gt;_x000D__x000A_', '    + ls Gr_x00FC_n_x000D__x000A_'].map(
       (text) => `<S S="Error">${text}</S>`,
