@@ -1,5 +1,5 @@
 import type { SettingsOf } from '@nodepool-builder/image-builder';
-import { TEXT } from '@nodepool-builder/image-builder/internal';
+import { objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 
 /** Milliseconds since 1970. */
 const TIME = { type: 'integer' } as const;
@@ -7,95 +7,85 @@ const FLAG = { type: 'boolean' } as const;
 
 /** Schema of {@link Build}. Stores and exports follow from it: every integer is a time. */
 export const BUILD = {
-  type: 'object',
-  required: ['id', 'diskimage', 'state', 'configuration', 'reason', 'requestedAt', 'withdrawn'],
+  ...objectOf(
+    {
+      /** Image-id, made by `imageIdOf`; for an adopted build of Zuul, by `importedImageId`. */
+      id: TEXT,
+      /** `diskimages[].name`. */
+      diskimage: TEXT,
+      /**
+       * `building` until a builder has replied, then `ready` or `failed`; `deleting` until no builder offers the image
+       * any longer, then `deleted`.
+       */
+      state: { enum: ['building', 'ready', 'failed', 'deleting', 'deleted'] },
+      /** Digest of the `diskimages` entry at the time of the request. A rebuild is due when the digest changes. */
+      configuration: TEXT,
+      /** Reason of the request. */
+      reason: TEXT,
+      /** Time at which an adopted build ended in Zuul. */
+      requestedAt: TIME,
+      /** Rolled back: never uploaded again, and deleted from each provider that has an older image. */
+      withdrawn: FLAG,
+    },
+    {
+      /** Time at which it became ready or failed. */
+      endedAt: TIME,
+      /**
+       * Format and sha256 of a file of the build. After a network partition, two builders may have built different images
+       * under one image-id, and the copy that differs is deleted. Absent if no builder has reported it.
+       */
+      checksum: TEXT,
+      /** Error if it failed. */
+      error: TEXT,
+      /** User who cancelled it, as `root@host`. It counts as failed. */
+      cancelledBy: TEXT,
+    },
+  ),
   additionalProperties: false,
-  properties: {
-    /** Image-id, made by `imageIdOf`; for an adopted build of Zuul, by `importedImageId`. */
-    id: TEXT,
-    /** `diskimages[].name`. */
-    diskimage: TEXT,
-    /**
-     * `building` until a builder has replied, then `ready` or `failed`; `deleting` until no builder offers the image
-     * any longer, then `deleted`.
-     */
-    state: { enum: ['building', 'ready', 'failed', 'deleting', 'deleted'] },
-    /** Digest of the `diskimages` entry at the time of the request. A rebuild is due when the digest changes. */
-    configuration: TEXT,
-    /** Reason of the request. */
-    reason: TEXT,
-    /** Time at which an adopted build ended in Zuul. */
-    requestedAt: TIME,
-    /** Time at which it became ready or failed. */
-    endedAt: TIME,
-    /** Rolled back: never uploaded again, and deleted from each provider that has an older image. */
-    withdrawn: FLAG,
-    /**
-     * Format and sha256 of a file of the build. After a network partition, two builders may have built different images
-     * under one image-id, and the copy that differs is deleted. Absent if no builder has reported it.
-     */
-    checksum: TEXT,
-    /** Error if it failed. */
-    error: TEXT,
-    /** User who cancelled it, as `root@host`. It counts as failed. */
-    cancelledBy: TEXT,
-  },
 } as const;
 
 /** Schema of {@link Upload}. */
 export const UPLOAD = {
-  type: 'object',
-  required: [
-    'id',
-    'imageId',
-    'diskimage',
-    'provider',
-    'imageName',
-    'state',
-    'reason',
-    'requestedAt',
-    'leftovers',
-    'seen',
-  ],
+  ...objectOf(
+    {
+      /** Made by `uploadIdOf`: the job's unique key, which the provider stores with the image. */
+      id: TEXT,
+      /** The {@link Build}'s id. */
+      imageId: TEXT,
+      diskimage: TEXT,
+      /** `providers[].name`. */
+      provider: TEXT,
+      /** `providers[].images[].name`. */
+      imageName: TEXT,
+      /**
+       * State of the image in a provider, like a build's state. It is `missing` while the provider no longer lists an
+       * image that was ready.
+       */
+      state: { enum: ['uploading', 'ready', 'missing', 'failed', 'deleting', 'deleted'] },
+      reason: TEXT,
+      requestedAt: TIME,
+      /** The provider may have parts of the failed upload, which are discarded by the upload's id. */
+      leftovers: FLAG,
+      /** The provider has listed the image. From then on, its absence from a list means that it is missing. */
+      seen: FLAG,
+    },
+    {
+      /** The provider's id of the image, once it is ready. */
+      externalId: TEXT,
+      /** Time at which it became ready or failed. */
+      endedAt: TIME,
+      /** Error if it failed. */
+      error: TEXT,
+      /** User who cancelled it, as `root@host`. It counts as failed. */
+      cancelledBy: TEXT,
+    },
+  ),
   additionalProperties: false,
-  properties: {
-    /** Made by `uploadIdOf`: the job's unique key, which the provider stores with the image. */
-    id: TEXT,
-    /** The {@link Build}'s id. */
-    imageId: TEXT,
-    diskimage: TEXT,
-    /** `providers[].name`. */
-    provider: TEXT,
-    /** `providers[].images[].name`. */
-    imageName: TEXT,
-    /**
-     * State of the image in a provider, like a build's state. It is `missing` while the provider no longer lists an
-     * image that was ready.
-     */
-    state: { enum: ['uploading', 'ready', 'missing', 'failed', 'deleting', 'deleted'] },
-    /** The provider's id of the image, once it is ready. */
-    externalId: TEXT,
-    reason: TEXT,
-    requestedAt: TIME,
-    /** Time at which it became ready or failed. */
-    endedAt: TIME,
-    /** The provider may have parts of the failed upload, which are discarded by the upload's id. */
-    leftovers: FLAG,
-    /** The provider has listed the image. From then on, its absence from a list means that it is missing. */
-    seen: FLAG,
-    /** Error if it failed. */
-    error: TEXT,
-    /** User who cancelled it, as `root@host`. It counts as failed. */
-    cancelledBy: TEXT,
-  },
 } as const;
 
 /** Schema of {@link Pause}. */
 export const PAUSE = {
-  type: 'object',
-  required: ['id', 'isPaused', 'by', 'since'],
-  additionalProperties: false,
-  properties: {
+  ...objectOf({
     /** `diskimages[].name`. */
     id: TEXT,
     /** False for a disk image that the configuration pauses, but that is built anyway. */
@@ -103,7 +93,8 @@ export const PAUSE = {
     /** User who paused or unpaused it, as `root@host`. */
     by: TEXT,
     since: TIME,
-  },
+  }),
+  additionalProperties: false,
 } as const;
 
 /** A build of a disk image, and its image in the builder's `images-dir`. */

@@ -9,7 +9,7 @@ import {
   PAUSES,
   parseRequest,
   type RecordTable,
-  RowReader,
+  rowReader,
   type Settings,
   UPLOADS,
 } from './tables.ts';
@@ -81,7 +81,7 @@ export class StateStore implements AsyncDisposable {
         do {
           before = all.size;
           for (const row of await query(page, last)) {
-            const record = reader.read(table, row);
+            const record = readRow(table, row);
             all.set(record.id, record);
             last = record.id;
           }
@@ -90,7 +90,7 @@ export class StateStore implements AsyncDisposable {
       };
       await query(dialect.beginRead);
       const { owner, next_number: nextNumber } = await this.#settings(query, 'select * from');
-      const reader = new RowReader(location);
+      const readRow = rowReader(location);
       const builds = await records(BUILDS);
       const uploads = await records(UPLOADS);
       const pauses = await records(PAUSES);

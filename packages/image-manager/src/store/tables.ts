@@ -126,44 +126,35 @@ function toSql(value: string | number | boolean | undefined): string | number | 
   return value === undefined ? null : Number(value);
 }
 
-/** Reads and validates records from rows. Equal texts share one string, because many records contain the same names. */
-export class RowReader {
-  readonly #location: string;
-  readonly #texts = new Map<string, string>();
-
-  /** @param location the store, for messages */
-  constructor(location: string) {
-    this.#location = location;
-  }
-
-  /**
-   * Reads one row. A damaged record stops all reading, because without it, the manager would delete its images as
-   * orphans.
-   *
-   * @throws StoreError `store-not-usable`
-   */
-  read<T extends object>(table: RecordTable<T>, row: Readonly<Record<string, unknown>>): T {
+/**
+ * Returns a function that reads and validates records from rows. Equal texts share one string, because many records
+ * contain the same names. A damaged record stops all reading, because without it, the manager would delete its images
+ * as orphans: the function throws StoreError `store-not-usable`.
+ *
+ * @param location the store, for messages
+ */
+export function rowReader(location: string) {
+  const texts = new Map<string, string>();
+  const once = (text: string): string => {
+    const known = texts.get(text) ?? text;
+    texts.set(text, known);
+    return known;
+  };
+  return <T extends object>(table: RecordTable<T>, row: Readonly<Record<string, unknown>>): T => {
     const record: Record<string, unknown> = {};
     for (const { name, field, type } of table.columns) {
       const value = row[name];
       if (value === null) continue;
       if (type === 'boolean') record[field] = Boolean(value);
-      else record[field] = typeof value === 'string' ? this.#once(value) : value;
+      else record[field] = typeof value === 'string' ? once(value) : value;
     }
     try {
       return table.check(record);
     } catch (error) {
       const place = `record "${String(row.id)}" in table ${table.name}`;
-      throw damaged(this.#location, `${place}: ${errorMessage(error)}`);
+      throw damaged(location, `${place}: ${errorMessage(error)}`);
     }
-  }
-
-  #once(text: string): string {
-    const known = this.#texts.get(text);
-    if (known !== undefined) return known;
-    this.#texts.set(text, text);
-    return text;
-  }
+  };
 }
 
 const SETTINGS = new JsonReader(
