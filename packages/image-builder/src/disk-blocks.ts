@@ -48,20 +48,14 @@ export async function sendBlocks(path: string, options: BlockOptions): Promise<n
       const bytes = Buffer.allocUnsafe(blockSize);
       for (const index of rest) {
         either.throwIfAborted();
-        await readAt(bytes, index * blockSize);
+        const { length } = await file.read(bytes, index * blockSize);
+        bytes.fill(0, length);
         if (forced.has(index) || !isZero(bytes)) {
           sent++;
           await send({ index, bytes });
         }
         onProgress?.({ done: ++done * blockSize, total: wanted.length * blockSize });
       }
-    };
-    const readAt = async (bytes: Buffer, position: number): Promise<void> => {
-      let length = 0;
-      while (length < bytes.length && position + length < file.size) {
-        length += (await file.read(bytes.subarray(length), position + length)).length;
-      }
-      bytes.fill(0, length);
     };
     const workers = Array.from({ length: Math.min(concurrency, wanted.length) }, worker);
     for (const running of workers) running.catch((error: unknown) => failure.abort(error));

@@ -22,12 +22,11 @@ export { type DatedImage, newestBuildFirst } from './build-order.ts';
 export { MAX_TIMER_DELAY, unlessAborted, withAbort, withTimeout } from './cancellation.ts';
 export { endProcesses } from './cleanup/processes.ts';
 export { checkExternalId, checkImageName, noImage } from './cloud/image-errors.ts';
-export { type SdkRequests, sdkRequests } from './cloud/sdk-requests.ts';
 export { codeOfStatus } from './cloud-error.ts';
 export type { FullBuildContext } from './context.ts';
 export { checkFreeSpace, checkImagesDirectory } from './diagnosis/check-directory.ts';
 export { checkDiskImage, checkKvm, checkProgram, INSTALLATIONS } from './diagnosis/check-host.ts';
-export { attempt, checkClock } from './diagnosis/check-result.ts';
+export { attempt, checkClock, checkQuota, runCheck } from './diagnosis/check-result.ts';
 export { LIST_PACKAGES } from './dib-elements.ts';
 export { type DirectoryManifest, describeManifest, foreignImage, MANIFEST } from './directory/manifest.ts';
 export { type DiskBlock, sendBlocks } from './disk-blocks.ts';
@@ -46,6 +45,7 @@ export {
 export { type DiskFile, dataExtents } from './formats/disk-information.ts';
 export { formatOfExtension, formatRow, isImageFormat } from './formats.ts';
 export { Digester } from './hashed-reader/digester.ts';
+export { hashed } from './hashed-reader/hashed.ts';
 export { SteadyFile } from './hashed-reader/steady-file.ts';
 export { checksumsOf } from './hashed-reader.ts';
 export {
@@ -66,6 +66,7 @@ export {
   SYSTEM_CLOCK,
   watchRetries,
 } from './http/retry-policy.ts';
+export { type IssuedToken, TokenKeeper } from './http/token-keeper.ts';
 export { filterEntry, IMAGE_FILTERS, matchesGlob } from './image-filter/image-filter.ts';
 export {
   checkImageId,
@@ -110,9 +111,9 @@ export { DamagedRecordError, RecordDirectory, RecordType } from './record-direct
 export { imageFileName, Layout } from './repository/layout.ts';
 export { Mutex } from './repository/mutex.ts';
 export { safeName } from './repository/state-directory.ts';
-export { NUMBER, objectOf, readSettings, TEXT } from './settings-schema.ts';
+export { NUMBER, objectOf, readSettings, scalarText, TEXT } from './settings-schema.ts';
 export { shellWords } from './shell-words.ts';
 export { SingleFlight } from './single-flight.ts';
 export { inSlices } from './slices.ts';
-export { writeSparse } from './sparse.ts';
+export { withNewFile, writeSparse } from './sparse.ts';
 export { asImageError, errnoOf, unlessMissing } from './system-error.ts';

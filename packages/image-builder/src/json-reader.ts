@@ -36,9 +36,16 @@ export class JsonReader<const S extends SettingsSchema> {
     this.#schema = schema;
   }
 
-  /** @throws Error that names the reason and the location, and quotes nothing of the text */
-  parse(text: string): SettingsOf<S> {
-    return this.check(parseJson(text));
+  /**
+   * @param toError creates the error. Its argument names the reason and the location, and quotes nothing of the text
+   * @throws Error
+   */
+  parse(text: string, toError: (reason: string) => Error = (reason) => new Error(reason)): SettingsOf<S> {
+    try {
+      return this.check(parseJson(text));
+    } catch (error) {
+      throw toError((error as Error).message);
+    }
   }
 
   /**

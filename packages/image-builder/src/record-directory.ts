@@ -48,11 +48,7 @@ export class RecordType<const S extends SettingsSchema> {
   }
 
   parse(text: string, path: string): SettingsOf<S> {
-    try {
-      return this.#reader.parse(text);
-    } catch (error) {
-      throw new DamagedRecordError(path, (error as Error).message);
-    }
+    return this.#reader.parse(text, (reason) => new DamagedRecordError(path, reason));
   }
 }
 

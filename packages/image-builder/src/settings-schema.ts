@@ -140,3 +140,9 @@ function readText({ format }: SettingsSchema, text: string, absolute: (path: str
   const isPath = format === 'program' ? text.includes('/') : format === 'path' || format === 'directory';
   return isPath ? absolute(text) : text;
 }
+
+/** Converts a scalar, which YAML may have parsed as a number, to text; undefined if it is empty. */
+export function scalarText(value: unknown): string | undefined {
+  if (typeof value === 'number') return String(value);
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}

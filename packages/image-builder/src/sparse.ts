@@ -1,4 +1,5 @@
-import type { FileHandle } from 'node:fs/promises';
+import { type FileHandle, open, rm } from 'node:fs/promises';
+import { asImageError } from './system-error.ts';
 
 /** Minimum size of a hole in bytes, because smaller ones cost more than they save. */
 const UNIT = 16 * 1024;
@@ -16,6 +17,29 @@ export async function writeSparse(file: FileHandle, bytes: Buffer, position: num
     written += end - begin;
   }
   return written;
+}
+
+/**
+ * Writes a new file, and removes it after a failure.
+ *
+ * @param doing the operation, as the subject of an error of the file system
+ */
+export async function withNewFile(
+  path: string,
+  doing: string,
+  work: (file: FileHandle) => Promise<void>,
+): Promise<void> {
+  try {
+    const file = await open(path, 'w');
+    try {
+      await work(file);
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    await rm(path, { force: true });
+    throw asImageError(error, doing);
+  }
 }
 
 /** Writes all bytes at a position. A single write may stop early. */

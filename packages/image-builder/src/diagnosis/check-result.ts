@@ -57,6 +57,35 @@ export async function attempt<T>(
   }
 }
 
+/**
+ * Runs a check. Its error becomes a problem, as in {@link attempt}.
+ *
+ * @param step returns the message of a good result, or another result
+ */
+export async function runCheck(
+  subject: string,
+  signal: AbortSignal,
+  step: () => Promise<string | Omit<CheckResult, 'subject'>>,
+  remedy?: string,
+): Promise<CheckResult> {
+  const { problem, value } = await attempt(subject, signal, step, remedy);
+  if (problem !== undefined) return problem;
+  return { subject, ...(typeof value === 'string' ? { status: 'ok', message: value } : value) };
+}
+
+/** Share of a quota from which it counts as nearly used up. */
+const NEARLY_FULL = 0.9;
+
+/** Checks how much of a quota is used. */
+export function checkQuota(
+  { subject, message, remedy }: Pick<CheckResult, 'subject' | 'message' | 'remedy'>,
+  usage: number,
+  limit: number,
+): CheckResult {
+  if (usage < NEARLY_FULL * limit) return { subject, status: 'ok', message };
+  return { subject, status: usage < limit ? 'warning' : 'problem', message, ...(remedy && { remedy }) };
+}
+
 /** Maximum difference in seconds between the clock of this host and another one. */
 const MAX_DIFFERENCE = 30;
 

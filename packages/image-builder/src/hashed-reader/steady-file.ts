@@ -42,16 +42,19 @@ export class SteadyFile {
   }
 
   /**
-   * Fills `bytes` from a position of the file, and returns the filled part.
+   * Fills `bytes` from a position of the file, and returns the filled part. It is shorter only at the end of the file.
    *
    * @throws ImageError `image-changed` if the file ends before its size
    */
   async read(bytes: Buffer, position: number): Promise<Buffer> {
-    const wanted = Math.min(bytes.length, this.size - position);
-    const { bytesRead } = await this.#handle.read(bytes, 0, wanted, position);
-    if (bytesRead === 0 && wanted > 0)
-      throw changed(this.path, `it ends after ${position} of ${this.size} bytes`);
-    return bytes.subarray(0, bytesRead);
+    const wanted = Math.max(0, Math.min(bytes.length, this.size - position));
+    for (let length = 0; length < wanted; ) {
+      const at = position + length;
+      const { bytesRead } = await this.#handle.read(bytes, length, wanted - length, at);
+      if (bytesRead === 0) throw changed(this.path, `it ends after ${at} of ${this.size} bytes`);
+      length += bytesRead;
+    }
+    return bytes.subarray(0, wanted);
   }
 
   /** @throws ImageError `image-changed`, `image-missing` unless the file still has its name and its content */

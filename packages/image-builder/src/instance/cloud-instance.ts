@@ -31,42 +31,27 @@ export interface MachineSite {
 /** Functions of a cloud. `Machine` is the cloud's description of a machine. They throw CloudError. */
 export interface MachineCloud<Site extends MachineSite, Machine> {
   /** Opens the connection on first use. */
-  readonly open: () => Promise<Site>;
+  open(): Promise<Site>;
   /** Launches a machine and waits until it boots. The caller cleans up after a failure. @returns the machine id */
-  readonly launch: (
-    site: Site,
-    launch: LaunchRecord,
-    request: LaunchRequest,
-    signal: AbortSignal,
-  ) => Promise<string>;
+  launch(site: Site, launch: LaunchRecord, request: LaunchRequest, signal: AbortSignal): Promise<string>;
   /** Lists the launches of this builder for this provider. */
-  readonly findLaunches: (site: Site, signal: AbortSignal) => Promise<readonly FoundLaunch[]>;
+  findLaunches(site: Site, signal: AbortSignal): Promise<readonly FoundLaunch[]>;
   /** Removes all resources of a launch. Missing ones are not an error. */
-  readonly remove: (
-    site: Site,
-    launch: LaunchRecord,
-    id: string | undefined,
-    signal: AbortSignal,
-  ) => Promise<void>;
+  remove(site: Site, launch: LaunchRecord, id: string | undefined, signal: AbortSignal): Promise<void>;
   /** Describes a machine; undefined if it does not exist. */
-  readonly read: (site: Site, id: string, signal: AbortSignal) => Promise<Machine | undefined>;
-  readonly stateOf: (machine: Machine) => InstanceState;
+  read(site: Site, id: string, signal: AbortSignal): Promise<Machine | undefined>;
+  stateOf(machine: Machine): InstanceState;
   /** Chooses the login address; undefined if the machine has none. */
-  readonly hostOf: (machine: Machine, site: Site) => string | undefined;
+  hostOf(machine: Machine, site: Site): string | undefined;
   /** Describes why a machine cannot be used: `it is ERROR`. */
-  readonly describeState: (machine: Machine) => string;
+  describeState(machine: Machine): string;
   /** Presses the power button. */
-  readonly powerOff: (site: Site, id: string, signal: AbortSignal) => Promise<unknown>;
-  readonly readConsole: (site: Site, id: string, signal: AbortSignal) => Promise<string>;
+  powerOff(site: Site, id: string, signal: AbortSignal): Promise<unknown>;
+  readConsole(site: Site, id: string, signal: AbortSignal): Promise<string>;
   /** Captures a stopped machine. */
-  readonly capture: (
-    site: Site,
-    id: string,
-    request: CaptureRequest,
-    signal: AbortSignal,
-  ) => Promise<CapturedImage>;
+  capture(site: Site, id: string, request: CaptureRequest, signal: AbortSignal): Promise<CapturedImage>;
   /** Lists captured images, even incomplete ones, except those that belong to an upload. */
-  readonly findCaptures: (site: Site, signal: AbortSignal) => Promise<readonly StoredCapture[]>;
+  findCaptures(site: Site, signal: AbortSignal): Promise<readonly StoredCapture[]>;
 }
 
 /** A machine in a cloud, or the resources of a launch without a machine. */

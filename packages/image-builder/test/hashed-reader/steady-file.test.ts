@@ -70,16 +70,17 @@ test('reading a file stops at its size when it was opened', async (t) => {
   assert.ok((await file.read(buffer, SIZE - 3)).equals(content.subarray(SIZE - 3)));
 });
 
-test('a file that becomes shorter while it is read is detected at its end', async (t) => {
+test('a file that becomes shorter while it is read is detected', async (t) => {
   const { path } = await randomFile(t, SIZE);
   const file = await SteadyFile.open(path);
   t.after(() => file.close());
   await truncate(path, 10);
-  assert.equal((await file.read(Buffer.alloc(SIZE), 0)).length, 10);
-  await assert.rejects(
-    file.read(Buffer.alloc(SIZE), 10),
-    withCode('image-changed', /ends after 10 of 10000 bytes/),
-  );
+  for (const position of [0, 10]) {
+    await assert.rejects(
+      file.read(Buffer.alloc(SIZE), position),
+      withCode('image-changed', /ends after 10 of 10000 bytes/),
+    );
+  }
 });
 
 test('only a regular file is opened for reading', async (t) => {
