@@ -1,5 +1,5 @@
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { attempt, checkClock } from '@nodepool-builder/image-builder/internal';
+import { attempt, checkClock, checkQuota, runCheck } from '@nodepool-builder/image-builder/internal';
 import { unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import type { CloudSettings } from './cloud-settings.ts';
 import type { QuotaUsage } from './glance-image.ts';
@@ -12,9 +12,6 @@ interface DiagnosisOptions extends CloudOptions {
   readonly name: string;
   readonly importMethod: string | undefined;
 }
-
-/** Share of a quota from which it counts as nearly used up. */
-const NEARLY_FULL = 0.9;
 
 /** Glance quotas that limit uploads, with the function that formats their values. */
 const QUOTAS: Readonly<Record<string, { readonly what: string; readonly show: (value: number) => string }>> =
@@ -44,12 +41,11 @@ export async function* diagnoseCloud(
   const session = new OpenStackSession(cloud, { ...options, rate: 0, retry, logger });
   try {
     yield* checkSettings(name, cloud);
-    const token = await attempt(credentials, signal, () => session.tokenExpiry(signal));
-    if (token.problem) {
-      yield token.problem;
-      return;
-    }
-    yield { subject: credentials, status: 'ok', message: describeToken(cloud, token.value) };
+    const token = await runCheck(credentials, signal, async () =>
+      describeToken(cloud, (await session.tokens?.current(signal))?.expiresAt),
+    );
+    yield token;
+    if (token.status !== 'ok') return;
     yield* checkGlance(name, new ImageApi(session), importMethod, signal);
     if (cloud.imageApiUseTasks) yield await checkObjectStore(name, new ObjectStore(session), signal);
   } finally {
@@ -89,7 +85,7 @@ async function* checkGlance(
   const clock = checkClock(`cloud ${images.cloud}`, result.value);
   if (clock !== undefined) yield clock;
   yield await checkImport(name, images, importMethod, signal);
-  yield* checkQuota(name, images, signal);
+  yield* checkQuotas(name, images, signal);
 }
 
 async function checkImport(
@@ -99,19 +95,21 @@ async function checkImport(
   signal: AbortSignal,
 ): Promise<CheckResult> {
   const subject = `import methods of provider ${name}`;
-  const result = await attempt(subject, signal, async () => images.importMethods(signal).catch(unlessAbsent));
-  if (result.problem) return result.problem;
-  const offered = result.value ?? [];
-  const list = offered.join(', ') || 'none';
-  if (wanted === undefined) {
-    return { subject, status: 'ok', message: `a PUT of the file is used; the cloud offers: ${list}` };
-  }
-  if (offered.includes(wanted)) return { subject, status: 'ok', message: `the cloud offers ${wanted}` };
-  const message = `the cloud does not offer ${wanted}; it offers ${list}`;
-  return { subject, status: 'problem', message, remedy: 'choose one of these, or leave image-import out' };
+  return await runCheck(subject, signal, async () => {
+    const offered = (await images.importMethods(signal).catch(unlessAbsent)) ?? [];
+    const list = offered.join(', ') || 'none';
+    if (wanted === undefined) return `a PUT of the file is used; the cloud offers: ${list}`;
+    if (offered.includes(wanted)) return `the cloud offers ${wanted}`;
+    const message = `the cloud does not offer ${wanted}; it offers ${list}`;
+    return { status: 'problem', message, remedy: 'choose one of these, or leave image-import out' };
+  });
 }
 
-async function* checkQuota(name: string, images: ImageApi, signal: AbortSignal): AsyncGenerator<CheckResult> {
+async function* checkQuotas(
+  name: string,
+  images: ImageApi,
+  signal: AbortSignal,
+): AsyncGenerator<CheckResult> {
   const subject = `quota of provider ${name}`;
   const result = await attempt(subject, signal, () => images.usage(signal));
   if (result.problem) {
@@ -128,14 +126,14 @@ function checkUsage(subject: string, quota: string, { limit, usage }: QuotaUsage
   const row = QUOTAS[quota];
   if (row === undefined) return undefined;
   const message = `${row.what}: ${row.show(usage)} of ${row.show(limit)}`;
-  if (usage < NEARLY_FULL * limit) return { subject, status: 'ok', message };
   const remedy = 'delete images that are not needed, or request a larger quota';
-  return { subject, status: usage >= limit ? 'problem' : 'warning', message, remedy };
+  return checkQuota({ subject, message, remedy }, usage, limit);
 }
 
 async function checkObjectStore(name: string, store: ObjectStore, signal: AbortSignal): Promise<CheckResult> {
   const subject = `object store of provider ${name}`;
-  const result = await attempt(subject, signal, () => store.probe(signal));
-  if (result.problem) return result.problem;
-  return { subject, status: 'ok', message: 'responds; a task imports images from it' };
+  return await runCheck(subject, signal, async () => {
+    await store.probe(signal);
+    return 'responds; a task imports images from it';
+  });
 }

@@ -2,7 +2,6 @@ import { getHashes } from 'node:crypto';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { utcTime } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
-import type { BodyReader } from './session/service-client.ts';
 
 const TEXT = { type: 'string' } as const;
 const TIME = { type: 'string', format: 'time' } as const;
@@ -86,19 +85,6 @@ export function reportedDigests({
 
 export const IMAGE_READER: JsonReader<typeof IMAGE> = new JsonReader(IMAGE);
 
-/** A page of images, not validated yet. */
-export interface ImagePage {
-  readonly images: readonly unknown[];
-  /** Path and query of the next page, as Glance writes them; absent, null or empty on the last page. */
-  readonly next?: string | null;
-}
-
-export const IMAGE_PAGE: BodyReader<ImagePage> = new JsonReader({
-  type: 'object',
-  required: ['images'],
-  properties: { images: { type: 'array' }, next: TEXT_OR_NULL },
-});
-
 const TASK = {
   type: 'object',
   required: ['id', 'status'],
@@ -123,26 +109,6 @@ export function isRunning({ status }: GlanceTask): boolean {
 
 export const TASK_READER: JsonReader<typeof TASK> = new JsonReader(TASK);
 
-/** Tasks of an image, not validated yet. */
-export const IMAGE_TASKS: BodyReader<{ readonly tasks: readonly unknown[] }> = new JsonReader({
-  type: 'object',
-  required: ['tasks'],
-  properties: { tasks: { type: 'array' } },
-});
-
-const METHODS = {
-  type: 'object',
-  required: ['value'],
-  properties: { value: { type: 'array', items: TEXT } },
-} as const;
-
-/** Import methods of a cloud. */
-export const IMPORT_METHODS: BodyReader<{ 'import-methods': SettingsOf<typeof METHODS> }> = new JsonReader({
-  type: 'object',
-  required: ['import-methods'],
-  properties: { 'import-methods': METHODS },
-});
-
 const QUOTA = {
   type: 'object',
   required: ['limit', 'usage'],
@@ -157,10 +123,3 @@ const QUOTA = {
 export type QuotaUsage = SettingsOf<typeof QUOTA>;
 
 export const QUOTA_READER: JsonReader<typeof QUOTA> = new JsonReader(QUOTA);
-
-/** Quotas of a project by their names in Glance, not validated yet. */
-export const USAGE: BodyReader<{ readonly usage: Readonly<Record<string, unknown>> }> = new JsonReader({
-  type: 'object',
-  required: ['usage'],
-  properties: { usage: { type: 'object' } },
-});

@@ -1,17 +1,13 @@
 import { PAGE_SIZES } from '@nodepool-builder/image-builder/internal';
-import { CloudError, listAll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
+import { CloudError, JsonReader, listAll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import {
   type GlanceImage,
   type GlanceTask,
-  IMAGE_PAGE,
   IMAGE_READER,
-  IMAGE_TASKS,
-  IMPORT_METHODS,
   PROTECTED_BY_US,
   QUOTA_READER,
   type QuotaUsage,
   TASK_READER,
-  USAGE,
 } from './glance-image.ts';
 import type { OpenStackSession } from './session/openstack-session.ts';
 import type { RequestOptions, ServiceClient } from './session/service-client.ts';
@@ -27,18 +23,48 @@ export type ImportMethod =
 /** Data of an image. */
 export interface ImageData {
   /**
-   * Yields the image data from a position, by default its beginning. A chunk's memory may be reused when the next chunk
+   * Yields the image data, or the range from `start` to before `end`. A chunk's memory may be reused when the next chunk
    * is requested.
    */
-  readonly body: (start?: number) => AsyncIterable<Buffer>;
+  readonly body: (start?: number, end?: number) => AsyncIterable<Buffer>;
   /** Bytes. */
   readonly size: number;
-  /** Seconds after which the upload fails if the cloud reads no byte. */
-  readonly stallTimeout: number;
 }
 
 /** Error codes that mean Glance refused a deletion. */
 const REFUSED_CODES: readonly string[] = ['bad-request', 'forbidden', 'conflict'];
+
+/** A page of images. `next` is the path and query of the next page; absent, null or empty on the last page. */
+const IMAGE_PAGE = new JsonReader({
+  type: 'object',
+  required: ['images'],
+  properties: { images: { type: 'array' }, next: { type: ['string', 'null'] } },
+});
+
+const IMAGE_TASKS = new JsonReader({
+  type: 'object',
+  required: ['tasks'],
+  properties: { tasks: { type: 'array' } },
+});
+
+const IMPORT_METHODS = new JsonReader({
+  type: 'object',
+  required: ['import-methods'],
+  properties: {
+    'import-methods': {
+      type: 'object',
+      required: ['value'],
+      properties: { value: { type: 'array', items: { type: 'string' } } },
+    },
+  },
+});
+
+/** Quotas of a project by their names in Glance. */
+const USAGE = new JsonReader({
+  type: 'object',
+  required: ['usage'],
+  properties: { usage: { type: 'object' } },
+});
 
 const PATCH = { 'content-type': 'application/openstack-images-v2.1-json-patch' };
 
@@ -67,15 +93,15 @@ export class ImageApi {
     return (await this.#client.json('POST', '/images', options)).value;
   }
 
-  async putFile(id: string, { body, size, stallTimeout }: ImageData, signal: AbortSignal): Promise<void> {
+  async putFile(id: string, { body, size }: ImageData, signal: AbortSignal): Promise<void> {
     const headers = { 'x-openstack-image-size': String(size) };
-    const options = { task: 'ImageUpload', size, stallTimeout, headers, signal } as const;
+    const options = { task: 'ImageUpload', size, headers, signal } as const;
     await this.#client.put(imagePath(id, '/file'), body, options);
   }
 
   /** `PUT /v2/images/{id}/stage`: stages data for a `glance-direct` import. */
-  async stage(id: string, { body, size, stallTimeout }: ImageData, signal: AbortSignal): Promise<void> {
-    const options = { task: 'ImageStage', size, stallTimeout, signal } as const;
+  async stage(id: string, { body, size }: ImageData, signal: AbortSignal): Promise<void> {
+    const options = { task: 'ImageStage', size, signal } as const;
     await this.#client.put(imagePath(id, '/stage'), body, options);
   }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, rename } from 'node:fs/promises';
 import type { Logger, OperationOptions } from '@nodepool-builder/image-builder';
-import { asImageError, noImage, withAbort, writeSparse } from '@nodepool-builder/image-builder/internal';
+import { noImage, withAbort, withNewFile, writeSparse } from '@nodepool-builder/image-builder/internal';
 import { CloudError, signalOf, steadyProgress, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { dataSize, type GlanceImage, storedDigest } from './glance-image.ts';
 import type { ImageApi } from './image-api.ts';
@@ -48,31 +48,13 @@ export async function saveImage(save: SavedImage, options: OperationOptions): Pr
   const name = `download of image ${image.id}`;
   const onProgress = steadyProgress(options.onProgress ?? (() => {}));
   await withAbort(options, async (signal) => {
-    try {
-      await retry(() => attempt(save, onProgress, signal), { ...retries, name, logger, signal });
-    } catch (error) {
-      await rm(path, { force: true });
-      throw error;
-    }
+    const attempt = (): Promise<void> =>
+      withNewFile(path, `saving image ${image.id} to ${path}`, (file) =>
+        write(save, file, onProgress, signal),
+      );
+    await retry(attempt, { ...retries, name, logger, signal });
   });
   onProgress({ done: 1, total: 1 });
-}
-
-async function attempt(
-  save: SavedImage,
-  onProgress: ReturnType<typeof steadyProgress>,
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    const file = await open(save.path, 'w');
-    try {
-      await write(save, file, onProgress, signal);
-    } finally {
-      await file.close();
-    }
-  } catch (error) {
-    throw asImageError(error, `saving image ${save.image.id} to ${save.path}`);
-  }
 }
 
 async function write(

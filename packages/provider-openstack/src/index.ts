@@ -10,6 +10,5 @@ export type { SettingsRequest } from './settings/choose-cloud.ts';
 export type { NodepoolCredentials } from './settings/cloud-auth.ts';
 export type { SettingsPlace } from './settings/cloud-files.ts';
 export { loadCloudSettings } from './settings/load-cloud-settings.ts';
-export type { CloudTask, OnTask } from './task-timing.ts';
 export type { StandstillLimits } from './upload/shared-upload.ts';
 export type { ImageImport } from './upload/upload-method.ts';

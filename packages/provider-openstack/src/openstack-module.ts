@@ -6,6 +6,7 @@ import {
   type ProviderEntry,
   type ProviderModule,
 } from '@nodepool-builder/image-builder';
+import { scalarText } from '@nodepool-builder/image-builder/internal';
 import { combineFilters } from '@nodepool-builder/image-builder/plugin';
 import type { CloudSettings } from './cloud-settings.ts';
 import { propertyPath } from './image-api.ts';
@@ -108,14 +109,18 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
   async prepare(entry, host) {
     const provider = {
       name: entry.name,
-      username: textOf(entry.username),
-      password: textOf(entry.password),
-      authUrl: textOf(entry['auth-url']),
-      projectId: textOf(entry['project-id']),
-      projectName: textOf(entry['project-name']),
+      username: scalarText(entry.username),
+      password: scalarText(entry.password),
+      authUrl: scalarText(entry['auth-url']),
+      projectId: scalarText(entry['project-id']),
+      projectName: scalarText(entry['project-name']),
       apiTimeout: entry['api-timeout'] ?? undefined,
     };
-    const request = { provider, cloud: textOf(entry.cloud), regionName: textOf(entry['region-name']) };
+    const request = {
+      provider,
+      cloud: scalarText(entry.cloud),
+      regionName: scalarText(entry['region-name']),
+    };
     const prepared = await loadCloudSettings(request, host);
     return { prepared, imageType: prepared.imageFormat };
   },
@@ -161,17 +166,11 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
 
 function cloudImageFilters(image: CloudImageEntry): readonly FilterEntry[] {
   const { name: entry, 'image-name': configured, 'image-filters': filters = [] } = image;
-  const name = textOf(configured) ?? (filters.length === 0 ? entry : undefined);
+  const name = scalarText(configured) ?? (filters.length === 0 ? entry : undefined);
   if (name === undefined) return filters;
   if (!/[*?]/.test(name)) return combineFilters([{ name: 'name', values: [name] }], filters);
   const reason = `"${name}" is a pattern, but image-name is exact; use a filter "name"`;
   throw new ImageError('invalid-filter', reason);
-}
-
-/** Converts a scalar to text; undefined if it is empty. */
-function textOf(value: unknown): string | undefined {
-  if (typeof value === 'number') return String(value);
-  return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
 /** Reads the import method from the keys `image-import` and `image-import-url`. */
@@ -185,14 +184,14 @@ export function instanceSettings(entry: InstanceKeys): InstanceSettings {
   const networks = names.filter((name) => name !== undefined);
   return {
     networks: networks.length > 0 ? networks : undefined,
-    pool: textOf(entry.pool),
+    pool: scalarText(entry.pool),
     ipv6Preferred: entry['ipv6-preferred'] === true,
   };
 }
 
 /** Returns the network name from any of the forms that nodepool accepts. */
 function networkName(network: unknown): string | undefined {
-  if (typeof network !== 'object' || network === null) return textOf(network);
+  if (typeof network !== 'object' || network === null) return scalarText(network);
   const { 'net-id': id, 'net-label': label, name } = network as Readonly<Record<string, unknown>>;
-  return textOf(id ?? label ?? name);
+  return scalarText(id ?? label ?? name);
 }

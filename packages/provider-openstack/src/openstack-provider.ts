@@ -42,11 +42,6 @@ export interface OpenStackProviderOptions extends CloudOptions {
   readonly imageImport?: ImageImport | undefined;
   /** Max seconds from the last byte until the image is active. Default 3600. */
   readonly uploadTimeout?: number | undefined;
-  /**
-   * Seconds after which an upload fails if the cloud reads no byte of the file, or sends no response after the last
-   * one. Default 300.
-   */
-  readonly stallTimeout?: number;
   /** Time limits before taking over another process's upload. Default: 2 minutes without data, 2 hours with data. */
   readonly standstill?: StandstillLimits;
   /** Retries of an upload. Default: 3 attempts, the second after 5 s. */
@@ -119,10 +114,10 @@ export class OpenStackProvider extends CloudImages<CloudEntry, GlanceImage> {
     running.cleanUp = async () => {}; // Each attempt cleans up after itself.
     const { request, subject: name, signal } = running;
     const { images, method, vendor } = await this.#cloud.open();
-    const { logger, uploadTimeout: timeout = 3600, stallTimeout = 300 } = this.#options;
+    const { logger, uploadTimeout: timeout = 3600 } = this.#options;
     const { standstill = DEFAULT_STANDSTILL, retry: retries = DEFAULT_RETRIES } = this.#options;
     const properties = imageProperties({ provider: this.name, request, vendor });
-    const upload: ImageUpload = { ...running, images, method, properties, timeout, stallTimeout, logger };
+    const upload: ImageUpload = { ...running, images, method, properties, timeout, logger };
     if (request.shared === true && method.shareable) {
       const attempt = async (): Promise<string> =>
         uploadShared({ ...upload, standstill, projectId: await images.projectId(signal) });

@@ -150,7 +150,9 @@ describe('a PUT of the file', () => {
   }
 
   test('a PUT of the file with one stall is retried and leaves one image', async (t) => {
-    const { provider, request, glance, puts, hasOnly } = await openSite(t, { stallTimeout: 10 });
+    const { provider, request, glance, puts, hasOnly } = await openSite(t, {
+      session: { retry: { firstDelay: 0.001, attempts: 3 }, stallTimeout: 10 },
+    });
     glance.inject(PUT_FILE, stallsAfter(SIZE / 2));
     const { externalId } = await provider.upload(request);
     await hasOnly(externalId);
@@ -158,7 +160,9 @@ describe('a PUT of the file', () => {
   });
 
   test('a PUT of the file with a stall each time fails and leaves no image', async (t) => {
-    const { provider, request, glance, images, puts } = await openSite(t, { stallTimeout: 1 });
+    const { provider, request, glance, images, puts } = await openSite(t, {
+      session: { retry: { firstDelay: 0.001, attempts: 3 }, stallTimeout: 1 },
+    });
     glance.inject({ ...PUT_FILE, ...ALWAYS }, stallsAfter(SIZE / 2));
     await assert.rejects(
       provider.upload(request),

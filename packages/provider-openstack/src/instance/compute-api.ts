@@ -4,11 +4,11 @@ import type { JsonOptions, JsonResponse, ServiceClient } from '../session/servic
 import {
   FLAVOR_READER,
   type Flavor,
-  KEY_PAIRS,
+  KEY_PAIR,
   type KeyPair,
   type NovaServer,
+  SERVER,
   SERVER_READER,
-  SHOWN_SERVER,
 } from './nova-server.ts';
 
 /** Properties of a new server. */
@@ -134,6 +134,20 @@ const CREATED = new JsonReader({
   type: 'object',
   required: ['server'],
   properties: { server: { type: 'object', required: ['id'], properties: { id: TEXT } } },
+});
+
+const SHOWN_SERVER = new JsonReader({
+  type: 'object',
+  required: ['server'],
+  properties: { server: SERVER },
+});
+
+const KEY_PAIR_ITEM = { type: 'object', required: ['keypair'], properties: { keypair: KEY_PAIR } } as const;
+
+const KEY_PAIRS = new JsonReader({
+  type: 'object',
+  required: ['keypairs'],
+  properties: { keypairs: { type: 'array', items: KEY_PAIR_ITEM } },
 });
 
 const OUTPUT = new JsonReader({ type: 'object', required: ['output'], properties: { output: TEXT } });

@@ -10,7 +10,7 @@ const ADDRESS = {
   properties: { addr: TEXT, version: {}, 'OS-EXT-IPS:type': {} },
 } as const;
 
-const SERVER = {
+export const SERVER = {
   type: 'object',
   required: ['id', 'status'],
   properties: {
@@ -95,13 +95,6 @@ function addressesOf({ accessIPv4, accessIPv6, addresses }: NovaServer): readonl
 
 export const SERVER_READER: BodyReader<NovaServer> = new JsonReader(SERVER);
 
-/** Response to `GET /servers/{id}`. */
-export const SHOWN_SERVER: BodyReader<{ readonly server: NovaServer }> = new JsonReader({
-  type: 'object',
-  required: ['server'],
-  properties: { server: SERVER },
-});
-
 const FLAVOR = {
   type: 'object',
   required: ['id', 'name', 'ram'],
@@ -118,7 +111,7 @@ export type Flavor = SettingsOf<typeof FLAVOR>;
 
 export const FLAVOR_READER: BodyReader<Flavor> = new JsonReader(FLAVOR);
 
-const KEY_PAIR = {
+export const KEY_PAIR = {
   type: 'object',
   required: ['name', 'public_key'],
   properties: { name: TEXT, public_key: TEXT },
@@ -126,13 +119,3 @@ const KEY_PAIR = {
 
 /** A key pair of the user. */
 export type KeyPair = SettingsOf<typeof KEY_PAIR>;
-
-const KEY_PAIR_ITEM = { type: 'object', required: ['keypair'], properties: { keypair: KEY_PAIR } } as const;
-
-/** Response to `GET /os-keypairs`. */
-export const KEY_PAIRS: BodyReader<{ readonly keypairs: readonly { readonly keypair: KeyPair }[] }> =
-  new JsonReader({
-    type: 'object',
-    required: ['keypairs'],
-    properties: { keypairs: { type: 'array', items: KEY_PAIR_ITEM } },
-  });

@@ -2,8 +2,7 @@ import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import type { KeystoneAuth } from '../cloud-settings.ts';
 import { settingsUrl } from './catalog.ts';
 import { configuredIdentityApi, type IdentityApi, listedIdentityApi } from './keystone-discovery.ts';
-import type { Token } from './token.ts';
-import { V2, V3 } from './token-request.ts';
+import { type Token, V2, V3 } from './token-request.ts';
 import type { Transport } from './transport.ts';
 
 /** Issues Keystone tokens for the credentials of the settings. */

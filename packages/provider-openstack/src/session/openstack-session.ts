@@ -1,14 +1,17 @@
 import type { Logger } from '@nodepool-builder/image-builder';
+import { TokenKeeper } from '@nodepool-builder/image-builder/internal';
 import type { CloudSettings } from '../cloud-settings.ts';
-import type { OnTask } from '../task-timing.ts';
 import { Keystone } from './keystone.ts';
-import { type ClientParts, ServiceClient, type ServiceRequest } from './service-client.ts';
-import { TokenKeeper } from './token.ts';
+import { ServiceClient, type ServiceRequest } from './service-client.ts';
+import type { Token } from './token-request.ts';
 import { Transport, type TransportOptions } from './transport.ts';
 
+/** Min remaining lifetime of a token for a new request, in milliseconds (MIN_TOKEN_LIFE_SECONDS of keystoneauth). */
+const MIN_LIFETIME = 120_000;
+
 export interface SessionOptions extends TransportOptions {
-  /** Called for each successful request. */
-  readonly onTask?: OnTask | undefined;
+  /** Called with the name of each successful request and its duration in milliseconds. */
+  readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
 }
 
 /**
@@ -17,38 +20,36 @@ export interface SessionOptions extends TransportOptions {
  */
 export class OpenStackSession {
   readonly settings: CloudSettings;
-  readonly #parts: ClientParts;
+  readonly transport: Transport;
+  /** Keeper of the token; undefined for a cloud without Keystone. */
+  readonly tokens: TokenKeeper<Token> | undefined;
+  readonly onTask: SessionOptions['onTask'];
   readonly #closing = new AbortController();
 
   constructor(settings: CloudSettings, options: SessionOptions) {
     const { auth } = settings;
     this.settings = settings;
-    const transport = new Transport(settings, options);
-    const closing = this.#closing.signal;
-    let tokens: TokenKeeper | undefined;
-    if (auth.type !== 'none') {
-      const keystone = new Keystone(auth, transport);
-      const issue = (signal: AbortSignal) => keystone.issue(AbortSignal.any([signal, closing]));
-      tokens = new TokenKeeper(issue, transport.clock);
-    }
-    this.#parts = { settings, transport, tokens, onTask: options.onTask, closing };
+    this.transport = new Transport(settings, options);
+    this.onTask = options.onTask;
+    if (auth.type === 'none') return;
+    const keystone = new Keystone(auth, this.transport);
+    const issue = (signal: AbortSignal) => keystone.issue(AbortSignal.any([signal, this.closing]));
+    this.tokens = new TokenKeeper(issue, MIN_LIFETIME, this.transport.clock);
+  }
+
+  /** Aborts when the session is closed. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
   }
 
   /** Returns the client of a service. The first request fails if the cloud does not have the service. */
   client(service: ServiceRequest): ServiceClient {
-    return new ServiceClient(service, this.#parts);
+    return new ServiceClient(service, this);
   }
 
   /** Returns the project of the credentials; undefined for a cloud without Keystone. */
   async projectId(signal: AbortSignal): Promise<string | undefined> {
-    return (await this.#parts.tokens?.current(signal))?.projectId;
-  }
-
-  /**
-   * Returns when the current token expires, in milliseconds since the epoch; undefined for a cloud without Keystone.
-   */
-  async tokenExpiry(signal: AbortSignal): Promise<number | undefined> {
-    return (await this.#parts.tokens?.current(signal))?.expiresAt;
+    return (await this.tokens?.current(signal))?.projectId;
   }
 
   /** Aborts all running requests; they reject with `aborted`. */

@@ -1,10 +1,9 @@
 import { CloudError, type HttpRequest, type HttpResponse } from '@nodepool-builder/image-builder/plugin';
-import type { CloudSettings, ServiceSettings } from '../cloud-settings.ts';
-import type { CloudTask, OnTask } from '../task-timing.ts';
+import type { ServiceSettings } from '../cloud-settings.ts';
 import { findEndpoint, settingsUrl, versioned } from './catalog.ts';
+import type { OpenStackSession } from './openstack-session.ts';
 import { neverSent } from './request-errors.ts';
-import type { Token, TokenKeeper } from './token.ts';
-import type { Transport } from './transport.ts';
+import type { Token } from './token-request.ts';
 
 type Method = NonNullable<HttpRequest['method']>;
 
@@ -19,8 +18,8 @@ export interface RequestOptions {
   /** Headers that override the default content type. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** Task name for {@link OnTask}. Default: the request is not reported. */
-  readonly task?: CloudTask;
+  /** Name from shade, which is part of statsd keys in existing dashboards. Default: the request is not reported. */
+  readonly task?: string;
 }
 
 /** Validates a parsed JSON body, like JsonReader. Errors become `invalid-response`. */
@@ -49,28 +48,10 @@ export type JsonResponse<T> = HttpResponse & { readonly value: T };
 export interface PutOptions extends RequestOptions {
   /** Size of the body in bytes. */
   readonly size: number;
-  /**
-   * Seconds after which the request fails if the cloud reads no byte, or sends no response after the last one. Default
-   * 300.
-   */
-  readonly stallTimeout?: number;
-}
-
-/** Parts that the clients of a session share. */
-export interface ClientParts {
-  readonly settings: CloudSettings;
-  readonly transport: Transport;
-  /** Keeper of the session's token; undefined for a cloud without Keystone. */
-  readonly tokens: TokenKeeper | undefined;
-  readonly onTask: OnTask | undefined;
-  /** Aborts when the session is closed. */
-  readonly closing: AbortSignal;
 }
 
 /** Placeholder of keystoneauth in an endpoint override. */
 const PROJECT_ID = /[%$]\((?:project|tenant)_id\)s/g;
-
-const DEFAULT_STALL_TIMEOUT = 300;
 
 /** Idempotent methods (RFC 9110, 9.2.2). */
 const IDEMPOTENT: readonly Method[] = ['GET', 'HEAD', 'PUT', 'DELETE'];
@@ -81,21 +62,21 @@ const IDEMPOTENT: readonly Method[] = ['GET', 'HEAD', 'PUT', 'DELETE'];
  */
 export class ServiceClient {
   readonly #service: ServiceRequest;
-  readonly #parts: ClientParts;
+  readonly #session: OpenStackSession;
 
-  constructor(service: ServiceRequest, parts: ClientParts) {
+  constructor(service: ServiceRequest, session: OpenStackSession) {
     this.#service = service;
-    this.#parts = parts;
+    this.#session = session;
   }
 
   /** Name of the cloud in messages. */
   get cloud(): string {
-    return this.#parts.settings.name;
+    return this.#session.settings.name;
   }
 
   /** Logs what was ignored in a response. */
   warn(message: string): void {
-    this.#parts.transport.warn(`cloud ${this.cloud}: ${message}`);
+    this.#session.transport.warn(`cloud ${this.cloud}: ${message}`);
   }
 
   /** Sends JSON and reads JSON. Retries after transient errors, and once with a new token after a 401. */
@@ -105,7 +86,7 @@ export class ServiceClient {
     options: JsonOptions<T> = {},
   ): Promise<JsonResponse<T>> {
     const { body, headers, reader, replay = IDEMPOTENT.includes(method) } = options;
-    const { transport } = this.#parts;
+    const { transport } = this.#session;
     const content =
       body === undefined
         ? undefined
@@ -145,12 +126,12 @@ export class ServiceClient {
    * After other errors the caller retries. Errors of the body are thrown unchanged.
    */
   async put(path: string, body: () => AsyncIterable<Buffer>, options: PutOptions): Promise<HttpResponse> {
-    const { size, headers, stallTimeout = DEFAULT_STALL_TIMEOUT } = options;
-    const { transport } = this.#parts;
+    const { size, headers } = options;
+    const { transport } = this.#session;
     return await this.#run('PUT', path, options, async ({ url, credential, signal }) => {
       const fields = { 'content-type': 'application/octet-stream', ...headers, ...credential };
       const request = { method: 'PUT', url, headers: fields } as const;
-      const response = await transport.put({ ...request, body, size, stallTimeout, signal });
+      const response = await transport.put({ ...request, body, size, signal });
       if (!isExpected(response.status)) throw transport.responseError(request, response);
       return response;
     });
@@ -158,17 +139,13 @@ export class ServiceClient {
 
   /**
    * Streams a body of any length. The caller retries after an error. The iteration throws `connection-failed` for an
-   * error in mid-stream, such as 300 s without a byte.
+   * error in mid-stream, such as no byte for a long time.
    */
   async read(path: string, options: RequestOptions): Promise<AsyncIterable<Buffer>> {
-    const { transport } = this.#parts;
+    const { transport } = this.#session;
     return await this.#run('GET', path, options, async ({ url, credential: headers, signal }) => {
       const request = { method: 'GET', url, headers } as const;
-      const { response, body } = await transport.read({
-        ...request,
-        stallTimeout: DEFAULT_STALL_TIMEOUT,
-        signal,
-      });
+      const { response, body } = await transport.read({ ...request, signal });
       if (!isExpected(response.status)) throw transport.responseError(request, response);
       return body;
     });
@@ -185,21 +162,15 @@ export class ServiceClient {
       readonly signal: AbortSignal;
     }) => Promise<T>,
   ): Promise<T> {
-    const { tokens, closing, settings, onTask } = this.#parts;
+    const { tokens, closing, settings, onTask } = this.#session;
     const signal = requested === undefined ? closing : AbortSignal.any([requested, closing]);
     const started = performance.now();
-    const attemptWith = (token: Token | undefined): Promise<T> => {
-      const credential: Record<string, string> = token === undefined ? {} : { 'x-auth-token': token.id };
-      return attempt({ url: this.#url(path, query, token), credential, signal });
-    };
-    const renewed = async (token: Token | undefined, error: unknown): Promise<T> => {
-      if (token === undefined || !(error instanceof CloudError) || error.status !== 401) throw error;
-      tokens?.reject(token);
-      return await attemptWith(await tokens?.current(signal));
+    const attemptWith = async (token?: Token): Promise<T> => {
+      const credential: Record<string, string> = token === undefined ? {} : { 'x-auth-token': token.value };
+      return await attempt({ url: this.#url(path, query, token), credential, signal });
     };
     try {
-      const token = await tokens?.current(signal);
-      const result = await attemptWith(token).catch((error: unknown) => renewed(token, error));
+      const result = await (tokens === undefined ? attemptWith() : tokens.run(signal, attemptWith));
       if (task !== undefined) onTask?.(task, performance.now() - started);
       return result;
     } catch (error) {
@@ -212,7 +183,7 @@ export class ServiceClient {
 
   #url(path: string, query: Readonly<Record<string, string>> = {}, token: Token | undefined): URL {
     const { type, endpointOverride, version } = this.#service;
-    const { name, auth } = this.#parts.settings;
+    const { name, auth } = this.#session.settings;
     const fromCatalog = (): string =>
       auth.type === 'none' ? auth.endpoint : findEndpoint(name, token?.catalog ?? [], this.#service);
     const base = endpointOverride?.replaceAll(PROJECT_ID, token?.projectId ?? '') ?? fromCatalog();

@@ -1,9 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { utcTime } from '@nodepool-builder/image-builder/internal';
+import { type IssuedToken, utcTime } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { AuthScope, KeystoneAuth, NamedInDomain } from '../cloud-settings.ts';
 import type { CatalogEndpoint } from './catalog.ts';
-import type { Token } from './token.ts';
+
+/** A Keystone token, the value of the `X-Auth-Token` header, with the service catalog. */
+export interface Token extends IssuedToken {
+  readonly catalog: readonly CatalogEndpoint[];
+  readonly projectId: string | undefined;
+}
 
 /** Token request of one version of the Keystone API. */
 export interface TokenRequest {
@@ -37,7 +42,7 @@ export const V3: TokenRequest = {
     return { auth: { identity: method, ...(scope !== undefined && { scope }) } };
   },
   read({ headers, value, now }) {
-    const { 'x-subject-token': id } = V3_HEADERS.check(headers, 'the headers');
+    const { 'x-subject-token': text } = V3_HEADERS.check(headers, 'the headers');
     const { token } = V3_RESPONSE.check(value);
     const catalog = endpointsIn(token.catalog, (values) =>
       V3_ENDPOINT.valid(values).map((endpoint) => ({
@@ -47,7 +52,7 @@ export const V3: TokenRequest = {
       })),
     );
     const expiresAt = expiry(token.expires_at, token.issued_at, now);
-    return { id, expiresAt, catalog, projectId: token.project?.id };
+    return { value: text, expiresAt, catalog, projectId: token.project?.id };
   },
 };
 
@@ -119,7 +124,7 @@ export const V2: TokenRequest = {
     );
     const project = token.tenant?.id;
     return {
-      id: token.id,
+      value: token.id,
       expiresAt: expiry(token.expires, token.issued_at, now),
       catalog,
       projectId: textOf(project),

@@ -35,6 +35,11 @@ export interface TransportOptions {
   readonly logger: Logger;
   /** Seconds between the starts of two requests (`rate` of `nodepool.yaml`). Default 0. */
   readonly rate?: number;
+  /**
+   * Seconds after which a stream fails if the cloud reads or sends no byte, or sends no response after the last one.
+   * Default 300.
+   */
+  readonly stallTimeout?: number;
   /** Limits of retries. Default {@link DEFAULT_RETRY_LIMITS}. */
   readonly retry?: Partial<RetryLimits>;
   /** Clock of delays and the rate limit. Default {@link SYSTEM_CLOCK}. */
@@ -47,6 +52,9 @@ type Method = NonNullable<HttpRequest['method']>;
 
 /** Parts of a request that an error message shows or masks. */
 type Sent = Pick<HttpRequest, 'url' | 'headers'> & { readonly method: Method };
+
+/** Properties of a stream's request that the transport sets. */
+type TransportParts = 'name' | 'agent' | 'stallTimeout';
 
 /** HTTP to one cloud, with TLS settings, rate limit, timeout and retries. */
 export class Transport {
@@ -108,14 +116,12 @@ export class Transport {
    * other response, whatever its status. Throws an error of the body unchanged.
    */
   async put(
-    request: Omit<StreamPut, 'name' | 'agent' | 'body'> & { readonly body: () => AsyncIterable<Buffer> },
+    request: Omit<StreamPut, TransportParts | 'body'> & { readonly body: () => AsyncIterable<Buffer> },
   ): Promise<HttpResponse> {
-    const agent = await this.#openAgent();
-    await this.#rateLimiter.turn(request.signal);
-    const name = this.#name({ method: 'PUT', url: request.url });
+    const parts = await this.#prepare('PUT', request);
     let { url } = request;
     for (let redirects = 0; ; redirects += 1) {
-      const response = await putStream({ ...request, url, body: request.body(), name, agent });
+      const response = await putStream({ ...request, ...parts, url, body: request.body() });
       const { location = '' } = response.headers;
       const isRedirect = response.status === 307 || response.status === 308;
       if (!isRedirect || redirects === MAX_REDIRECTS || !staysWithHost(url.href, location)) return response;
@@ -124,10 +130,19 @@ export class Transport {
   }
 
   /** Sends a GET once. Resolves when a response starts, whatever its status. */
-  async read(request: Omit<StreamRead, 'name' | 'agent'>): Promise<StreamResponse> {
+  async read(request: Omit<StreamRead, TransportParts>): Promise<StreamResponse> {
+    return await readStream({ ...request, ...(await this.#prepare('GET', request)) });
+  }
+
+  /** Waits for the turn of a stream's request. */
+  async #prepare(
+    method: Method,
+    { url, signal }: Pick<StreamRead, 'url' | 'signal'>,
+  ): Promise<Pick<StreamRead, TransportParts>> {
+    const { stallTimeout = 300 } = this.#options;
     const agent = await this.#openAgent();
-    await this.#rateLimiter.turn(request.signal);
-    return await readStream({ ...request, name: this.#name({ method: 'GET', url: request.url }), agent });
+    await this.#rateLimiter.turn(signal);
+    return { name: this.#name({ method, url }), agent, stallTimeout };
   }
 
   /** Converts an error response to an error. */

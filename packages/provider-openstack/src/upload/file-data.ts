@@ -5,15 +5,16 @@ import {
   type ImageFile,
   type Progress,
 } from '@nodepool-builder/image-builder';
-import { metered } from '@nodepool-builder/image-builder/internal';
+import { metered, SteadyFile } from '@nodepool-builder/image-builder/internal';
 import { type BandwidthLimit, CloudError } from '@nodepool-builder/image-builder/plugin';
 import type { ImageData } from '../image-api.ts';
+
+/** Bytes per read of a range. */
+const PIECE = 2 ** 20;
 
 export interface FileDataOptions {
   readonly onProgress: (progress: Progress) => void;
   readonly limit: BandwidthLimit | undefined;
-  /** Stall timeout in seconds. */
-  readonly stallTimeout: number;
   readonly signal: AbortSignal;
 }
 
@@ -59,7 +60,6 @@ function asDiskError(error: unknown): unknown {
 export class FileData implements ImageData {
   readonly path: string;
   readonly size: number;
-  readonly stallTimeout: number;
   readonly #source: HashedReader;
   readonly #options: FileDataOptions;
   /** True if the digests are known without reading the file again. */
@@ -68,24 +68,24 @@ export class FileData implements ImageData {
   constructor(file: ImageFile, source: HashedReader, options: FileDataOptions) {
     this.path = file.path;
     this.size = file.size;
-    this.stallTimeout = options.stallTimeout;
     this.#isRead = file.checksums !== undefined;
     this.#source = source;
     this.#options = options;
   }
 
-  readonly body = (start = 0): AsyncIterable<Buffer> => {
+  readonly body = (start = 0, end: number = this.size): AsyncIterable<Buffer> => {
     const { onProgress, limit, signal } = this.#options;
     const { size: total } = this;
+    const pieces = end - start === total ? this.#pieces() : rangeOf(this.path, start, end);
     let done = start;
     const onBytes = (bytes: number): void => {
       done += bytes;
       onProgress({ done: Math.min(done, total - 1), total }); // The upload ends when the image is active.
     };
-    return metered(withoutFirst(start, this.#pieces()), { onBytes, limit, signal });
+    return metered(pieces, { onBytes, limit, signal });
   };
 
-  /** Returns the digests from the build, or else of the sent bytes. Reads the file if nothing was sent. */
+  /** Returns the digests from the build, or else of the sent bytes. Reads the file if only ranges were sent. */
   async checksums(): Promise<Checksums> {
     if (!this.#isRead) for await (const piece of this.#pieces()) void piece;
     return await this.#source.checksums;
@@ -97,11 +97,14 @@ export class FileData implements ImageData {
   }
 }
 
-async function* withoutFirst(count: number, pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let left = count;
-  for await (const piece of pieces) {
-    const skipped = Math.min(left, piece.length);
-    left -= skipped;
-    if (skipped < piece.length) yield piece.subarray(skipped);
+async function* rangeOf(path: string, start: number, end: number): AsyncGenerator<Buffer> {
+  const file = await SteadyFile.open(path);
+  try {
+    for (let at = start; at < end; at += PIECE) {
+      yield await file.read(Buffer.allocUnsafe(Math.min(PIECE, end - at)), at);
+    }
+    await file.check();
+  } finally {
+    await file.close();
   }
 }

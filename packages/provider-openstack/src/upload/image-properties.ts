@@ -27,17 +27,26 @@ const DISK_FORMATS: Readonly<Partial<Record<ImageFormat, string>>> = { vpc: 'vhd
 /** Glance's `container_format` by disk format; default `bare`. */
 const CONTAINER_FORMATS: Readonly<Record<string, string>> = { vhd: 'ovf' };
 
-/** Parsers of the base properties that Glance does not store as arbitrary text. */
-const METADATA_TYPES: Readonly<Record<string, (value: string) => ImageProperties[string] | undefined>> = {
-  min_disk: wholeNumber,
-  min_ram: wholeNumber,
-  os_hidden: truth,
-  protected: truth,
-  tags: splitTags,
-  visibility: (value) => (VISIBILITIES.includes(value) ? value : undefined),
-};
-
 const VISIBILITIES: readonly string[] = ['community', 'private', 'public', 'shared'];
+
+/** Type of a property: its parser, and a description of valid values. */
+interface MetadataType {
+  readonly read: (value: string) => ImageProperties[string] | undefined;
+  readonly expected: string;
+}
+
+/** Base properties that Glance does not store as arbitrary text. */
+const METADATA_TYPES: Readonly<Record<string, MetadataType>> = {
+  min_disk: { read: wholeNumber, expected: 'a whole number of GB' },
+  min_ram: { read: wholeNumber, expected: 'a whole number of MB' },
+  os_hidden: { read: truth, expected: 'true or false' },
+  protected: { read: truth, expected: 'true or false' },
+  tags: { read: splitTags, expected: 'tags' },
+  visibility: {
+    read: (value) => (VISIBILITIES.includes(value) ? value : undefined),
+    expected: VISIBILITIES.join(', '),
+  },
+};
 
 /** Properties that Glance sets or reserves, or that only other requests may set. */
 const CLOUD_PROPERTIES: readonly string[] = (
@@ -105,27 +114,18 @@ export interface MetadataProblem {
 /** Lists problems in an image's metadata. */
 export function* metadataProblems(metadata: Readonly<Record<string, string>>): Iterable<MetadataProblem> {
   for (const [name, value] of Object.entries(metadata)) {
-    const key = UPLOAD_PROPERTIES[name];
+    const [key, type] = [UPLOAD_PROPERTIES[name], METADATA_TYPES[name]];
     if (key !== undefined) {
       const remedy = `set ${key} of the provider instead`;
       yield { name, reason: 'has no effect', remedy, severity: 'warning' };
     } else if (CLOUD_PROPERTIES.includes(name) || name.startsWith('os_glance_')) {
       yield { name, reason: 'can only be set by Glance', remedy: 'remove it', severity: 'job-error' };
-    } else if (METADATA_TYPES[name] !== undefined && METADATA_TYPES[name](value) === undefined) {
+    } else if (type !== undefined && type.read(value) === undefined) {
       const reason = `cannot be ${JSON.stringify(value)}`;
-      yield { name, reason, remedy: `write ${EXPECTED[name]}`, severity: 'job-error' };
+      yield { name, reason, remedy: `write ${type.expected}`, severity: 'job-error' };
     }
   }
 }
-
-/** Describes valid values of {@link METADATA_TYPES}. */
-const EXPECTED: Readonly<Record<string, string>> = {
-  min_disk: 'a whole number of GB',
-  min_ram: 'a whole number of MB',
-  os_hidden: 'true or false',
-  protected: 'true or false',
-  visibility: VISIBILITIES.join(', '),
-};
 
 /** Returns digests as the properties of openstacksdk and shade. */
 export function checksumProperties(request: UploadRequest, { md5, sha256 }: Checksums): ImageProperties {
@@ -171,7 +171,7 @@ function readMetadata(metadata: Readonly<Record<string, string>>, imageName: str
     throw new CloudError('invalid-settings', `meta of image ${imageName}: ${name} ${reason}; ${remedy}`);
   }
   const properties = Object.fromEntries(
-    Object.entries(metadata).map(([name, value]) => [name, METADATA_TYPES[name]?.(value) ?? value]),
+    Object.entries(metadata).map(([name, value]) => [name, METADATA_TYPES[name]?.read(value) ?? value]),
   );
   return { ...properties, ...(properties.protected === true && { [PROTECTED_BY_US]: 'true' }) };
 }

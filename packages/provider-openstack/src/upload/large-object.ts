@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { hashed } from '@nodepool-builder/image-builder/internal';
 import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { isDigest } from '../glance-image.ts';
 import type { ImageData } from '../image-api.ts';
@@ -29,11 +30,10 @@ const DELETE_AFTER = { 'x-delete-after': '86400' } as const;
  */
 export async function putLargeObject(store: ObjectStore, object: LargeObject): Promise<void> {
   const { container, name, data, segmentSize, headers, signal } = object;
-  const { size, stallTimeout } = data;
+  const { size } = data;
   const segmentsIn = segmentContainer(container);
   await store.createContainer(container, signal);
   await store.createContainer(segmentsIn, signal);
-  const segments = new Segments(data.body);
   const put: Segment[] = [];
   for (let start = 0; start < size; start += segmentSize) {
     const end = Math.min(start + segmentSize, size);
@@ -41,9 +41,9 @@ export async function putLargeObject(store: ObjectStore, object: LargeObject): P
     let md5 = createHash('md5');
     const body = (): AsyncIterable<Buffer> => {
       md5 = createHash('md5');
-      return hashed(segments.read(start, end), md5);
+      return hashed(data.body(start, end), md5);
     };
-    const options = { size: end - start, stallTimeout, headers: DELETE_AFTER, signal };
+    const options = { size: end - start, headers: DELETE_AFTER, signal };
     const stored = await store.put(segmentsIn, segment, body, options);
     const etag = md5.digest('hex');
     if (stored !== undefined && isDigest(stored) && stored.toLowerCase() !== etag) {
@@ -87,68 +87,10 @@ export async function listLargeObjects(
   return changes;
 }
 
-async function* hashed(
-  pieces: AsyncIterable<Buffer>,
-  hash: { update(piece: Buffer): unknown },
-): AsyncGenerator<Buffer> {
-  for await (const piece of pieces) {
-    hash.update(piece);
-    yield piece;
-  }
-}
-
 function segmentContainer(container: string): string {
   return `${container}_segments`;
 }
 
 function segmentPrefix(name: string): string {
   return `${name}/`;
-}
-
-/** Progress while reading the file once. */
-interface Cursor {
-  readonly pieces: AsyncIterator<Buffer>;
-  /** Bytes that were read but not yielded. */
-  rest: Buffer;
-  position: number;
-}
-
-/**
- * Splits a file into consecutive segments while reading it once. Reads the file from its start only to repeat a
- * segment.
- */
-export class Segments {
-  readonly #open: (start: number) => AsyncIterable<Buffer>;
-  #cursor: Cursor | undefined;
-
-  /** @param open reads the file from a position on */
-  constructor(open: (start: number) => AsyncIterable<Buffer>) {
-    this.#open = open;
-  }
-
-  /** Yields the bytes from `start` to before `end`, or fewer if the file ends earlier. */
-  async *read(start: number, end: number): AsyncGenerator<Buffer, void, undefined> {
-    if (this.#cursor?.position !== start) this.#cursor = await this.#seek(start);
-    yield* take(this.#cursor, end);
-  }
-
-  async #seek(start: number): Promise<Cursor> {
-    await this.#cursor?.pieces.return?.();
-    const pieces = this.#open(start)[Symbol.asyncIterator]();
-    return { pieces, rest: Buffer.alloc(0), position: start };
-  }
-}
-
-async function* take(cursor: Cursor, end: number): AsyncGenerator<Buffer, void, undefined> {
-  while (cursor.position < end) {
-    if (cursor.rest.length === 0) {
-      const { done, value } = await cursor.pieces.next();
-      if (done === true) return;
-      cursor.rest = value;
-    }
-    const part = cursor.rest.subarray(0, end - cursor.position);
-    cursor.rest = cursor.rest.subarray(part.length);
-    cursor.position += part.length;
-    yield part;
-  }
 }

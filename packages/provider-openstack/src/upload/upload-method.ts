@@ -55,46 +55,36 @@ const PUT_FILE: UploadMethod = {
   },
 };
 
-/** Stages the file in Glance, which then imports it. */
-const GLANCE_DIRECT: UploadMethod = importMethod('glance-direct', async ({ images, file, signal }, id) => {
-  await images.stage(id, file, signal);
-  return { name: 'glance-direct' };
-});
-
-/**
- * Lets the cloud download the file.
- *
- * @param baseUrl URL of `images-dir` from which the cloud downloads
- */
-function webDownload(baseUrl: string): UploadMethod {
-  return importMethod('web-download', async ({ file }) => {
-    const uri = `${baseUrl.replace(/(?<!\/)\/+$/, '')}/${encodeURIComponent(basename(file.path))}`;
-    return { name: 'web-download', uri };
-  });
-}
-
 /** Returns the upload method of an import method. Default: a PUT of the file. */
 export function methodOf(imageImport: ImageImport | undefined): UploadMethod {
   if (imageImport === undefined) return PUT_FILE;
-  return imageImport.method === 'glance-direct' ? GLANCE_DIRECT : webDownload(imageImport.baseUrl);
-}
-
-/** @param prepare provides the image data */
-function importMethod(
-  name: ImportMethod['name'],
-  prepare: (transfer: Transfer, id: string) => Promise<ImportMethod>,
-): UploadMethod {
   return {
     imports: true,
     shareable: true,
-    async run(transfer) {
-      const { images, create, timeout, signal } = transfer;
-      await requireMethod(images, name, signal);
+    async run({ images, create, file, timeout, signal }) {
+      await requireMethod(images, imageImport.method, signal);
       const { id } = await create();
-      await images.import(id, await prepare(transfer, id), signal);
+      await images.import(id, await provideData(imageImport, images, id, file, signal), signal);
       return await activeImage(images, id, { arrival: 'import', timeout, signal });
     },
   };
+}
+
+/** Stages the file in Glance, or names the URL from which the cloud downloads it. */
+async function provideData(
+  imageImport: ImageImport,
+  images: ImageApi,
+  id: string,
+  file: FileData,
+  signal: AbortSignal,
+): Promise<ImportMethod> {
+  const { method: name } = imageImport;
+  if (name === 'glance-direct') {
+    await images.stage(id, file, signal);
+    return { name };
+  }
+  const baseUrl = imageImport.baseUrl.replace(/(?<!\/)\/+$/, '');
+  return { name, uri: `${baseUrl}/${encodeURIComponent(basename(file.path))}` };
 }
 
 /**

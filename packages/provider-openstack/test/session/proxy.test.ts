@@ -42,9 +42,9 @@ it('requests, uploads and downloads to a cloud go through the environment’s pr
   const transport = transportOf();
   const url = new URL('http://glance.invalid/v2/images');
   assert.equal((await transport.send({ method: 'GET', url })).body, 'got ');
-  const put = await transport.put({ url, headers: {}, body: fourBytes, size: 4, stallTimeout: 60 });
+  const put = await transport.put({ url, headers: {}, body: fourBytes, size: 4 });
   assert.equal(put.body, 'got data');
-  const read = await transport.read({ url, headers: {}, stallTimeout: 60 });
+  const read = await transport.read({ url, headers: {} });
   assert.equal(Buffer.concat(await Array.fromAsync(read.body)).toString(), 'got ');
   assert.deepEqual(proxy.requests, [`GET ${url.href}`, `PUT ${url.href}`, `GET ${url.href}`]);
 });
@@ -62,7 +62,7 @@ it('TLS to a cloud through a proxy verifies the certificate, in a PUT as well', 
   withVariables(t, { ...NONE, https_proxy: proxy.url });
   const transport = transportOf({ tls: { verify: true, caFile } });
   assert.equal((await transport.send({ method: 'GET', url })).body, 'got ');
-  const put = { headers: {}, body: fourBytes, size: 4, stallTimeout: 60 };
+  const put = { headers: {}, body: fourBytes, size: 4 };
   assert.equal((await transport.put({ ...put, url })).body, 'got data');
   const other = transport.put({ ...put, url: new URL('https://glance.invalid/') });
   await assert.rejects(other, { code: 'certificate-untrusted' });
@@ -77,13 +77,13 @@ it('a proxy that requires a password causes a settings error without the passwor
   const proxy = await startProxy(t, { login: 'ci:secret' });
   withVariables(t, { ...NONE, all_proxy: `http://ci:hunter2@127.0.0.1:${proxy.port}` });
   const transport = transportOf();
-  const put = { headers: {}, body: fourBytes, size: 4, stallTimeout: 60 };
+  const put = { headers: {}, body: fourBytes, size: 4 };
   for (const host of ['http://glance.invalid/', 'https://glance.invalid/']) {
     const url = new URL(host);
     for (const send of [
       () => transport.send({ method: 'GET', url }),
       () => transport.put({ ...put, url }),
-      () => transport.read({ url, headers: {}, stallTimeout: 60 }),
+      () => transport.read({ url, headers: {} }),
     ]) {
       const error: unknown = await send().catch((reason: unknown) => reason);
       assert.ok(error instanceof CloudError, inspect(error));

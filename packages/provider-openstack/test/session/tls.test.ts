@@ -54,7 +54,6 @@ describe('TLS', () => {
       headers: {},
       body: () => body,
       size: 1,
-      stallTimeout: 60,
     });
     await assert.rejects(put, failsWith('certificate-untrusted', 'PUT', 'cacert'));
     assert.ok(body.destroyed);
@@ -83,7 +82,6 @@ describe('TLS', () => {
       headers: {},
       body: () => Readable.from([Buffer.from('x')]),
       size: 1,
-      stallTimeout: 60,
     });
     assert.equal(put.body, 'true');
   });

@@ -65,7 +65,7 @@ describe('the response of Keystone v3', () => {
 
   it('the response from Keystone v3 has the token’s lifetime, which starts now', () => {
     assert.deepEqual(read({ headers: { 'x-subject-token': 'id' }, value: { token }, now: NOW }), {
-      id: 'id',
+      value: 'id',
       expiresAt: NOW + 3_600_000,
       projectId: 'p',
       catalog: [{ type: 'image', name: 'glance', interface: 'public', regionId: 'north', url: 'http://g' }],
@@ -161,7 +161,7 @@ describe('the response of Keystone v2', () => {
   it('the response from Keystone v2 has the token’s lifetime, which starts now', () => {
     const service = { type: 'image', name: 'cloudImages', regionId: 'DFW' };
     assert.deepEqual(read({ headers: {}, value: { access }, now: NOW }), {
-      id: 'id',
+      value: 'id',
       expiresAt: NOW + 3_600_000,
       projectId: '2',
       catalog: [

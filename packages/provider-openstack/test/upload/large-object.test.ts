@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { buffer } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { CloudDouble } from '../../../../test/doubles/openstack/cloud-double.ts';
 import { ObjectStore } from '../../src/object-store.ts';
 import { OpenStackSession } from '../../src/session/openstack-session.ts';
-import { deleteLargeObject, putLargeObject, Segments } from '../../src/upload/large-object.ts';
+import { deleteLargeObject, putLargeObject } from '../../src/upload/large-object.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';
 
 const DATA = randomBytes(1_000_000);
@@ -30,9 +29,8 @@ async function openStore(t: TestContext): Promise<Store> {
     putLargeObject(store, {
       ...PLACE,
       data: {
-        body: () => Readable.from([DATA.subarray(0, 400_000), DATA.subarray(400_000)]),
+        body: (start, end) => Readable.from([DATA.subarray(start, end)]),
         size: DATA.length,
-        stallTimeout: 60,
       },
       segmentSize: 300_000,
       headers: async () => ({ 'x-object-meta-x-shade-md5': 'abc' }),
@@ -60,7 +58,6 @@ test('deleting a large object removes its segments, even if it is incomplete, an
     await store.createContainer('images_segments', signal);
     await store.put('images_segments', 'another/000000', () => Readable.from(['x'], { objectMode: false }), {
       size: 1,
-      stallTimeout: 60,
       headers: {},
       signal,
     });
@@ -88,45 +85,4 @@ test('a large object’s segment with other data in the store causes an error', 
     code: 'checksum-mismatch',
     message: /images_segments\/an upload\/000001 has md5 0{32} in the cloud/,
   });
-});
-
-const SMALL = randomBytes(1000);
-
-/** Data in chunks that match no segment, and a counter of its reads. */
-function source(): { segments: Segments; readings: () => number } {
-  let readings = 0;
-  const open = (start: number): Readable => {
-    readings += 1;
-    const rest = SMALL.subarray(start);
-    return Readable.from([rest.subarray(0, 7), rest.subarray(7, 700), rest.subarray(700)]);
-  };
-  return { segments: new Segments(open), readings: () => readings };
-}
-
-test('consecutive segments of a file are read in one pass', async () => {
-  const { segments, readings } = source();
-  for (let start = 0; start < SMALL.length; start += 300) {
-    const end = Math.min(start + 300, SMALL.length);
-    assert.deepEqual(await buffer(segments.read(start, end)), SMALL.subarray(start, end));
-  }
-  assert.equal(readings(), 1);
-});
-
-test('a partly or fully read segment can be read again, and so can later ones', async () => {
-  const { segments, readings } = source();
-  assert.deepEqual(await buffer(segments.read(0, 300)), SMALL.subarray(0, 300));
-  for await (const piece of segments.read(300, 710)) {
-    assert.deepEqual(piece, SMALL.subarray(300, 700));
-    break;
-  }
-  assert.deepEqual(await buffer(segments.read(300, 710)), SMALL.subarray(300, 710));
-  assert.equal(readings(), 2);
-  assert.deepEqual(await buffer(segments.read(300, 710)), SMALL.subarray(300, 710));
-  assert.deepEqual(await buffer(segments.read(710, 1000)), SMALL.subarray(710));
-  assert.equal(readings(), 3);
-});
-
-test('a file’s last segment may be short', async () => {
-  const { segments } = source();
-  assert.deepEqual(await buffer(segments.read(900, 2000)), SMALL.subarray(900));
 });
