@@ -183,29 +183,20 @@ export class ZuulApi {
   /** Sends a request with a token, and again with another token after a 401. */
   async #send<T>(url: URL, read: (value: unknown) => T, signal: AbortSignal): Promise<T> {
     const name = `${this.name}: GET ${url.pathname}`; // excludes the query, which is long
-    const send = async (token: string | undefined): Promise<T> => {
-      const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    if (this.#credentials === undefined) return await this.#http.json(name, { url, signal }, read);
+    return await this.#credentials.run(signal, async ({ value: token }) => {
+      this.#warnOfAdminToken(token);
+      const headers = { authorization: `Bearer ${token}` };
       return await this.#http.json(name, { url, headers, signal }, read);
-    };
-    const token = await this.#credentials?.token(signal);
-    this.#warnOfAdminToken(token);
-    try {
-      return await send(token);
-    } catch (error) {
-      if (!(error instanceof CloudError) || error.status !== 401 || token === undefined) throw error;
-      this.#credentials?.reject(token);
-      const another = await this.#credentials?.token(signal);
-      if (another === token) throw error;
-      return await send(another);
-    }
+    });
   }
 
   /**
    * Warns once about an admin token, which Zuul rejects by default, and which otherwise permits far more than reading
    * builds.
    */
-  #warnOfAdminToken(token: string | undefined): void {
-    if (this.#warned || token === undefined || !hasAdminClaim(token)) return;
+  #warnOfAdminToken(token: string): void {
+    if (this.#warned || !hasAdminClaim(token)) return;
     this.#warned = true;
     this.#logger.warn(
       `${this.name}: the token has the claim zuul.admin, the rights of a tenant's administrator; ` +

@@ -3,13 +3,6 @@ import { CloudError } from '@nodepool-builder/image-builder/plugin';
 /** Syntax of a bearer token (RFC 6750, 2.1). */
 const TOKEN = /^[\w.~+/-]+=*$/;
 
-/** A bearer token. */
-export interface IssuedToken {
-  readonly value: string;
-  /** Milliseconds since 1970; absent if unknown. */
-  readonly expiresAt?: number | undefined;
-}
-
 /**
  * Returns the token in a text. `zuul-admin create-auth-token` writes `Bearer` before it.
  *

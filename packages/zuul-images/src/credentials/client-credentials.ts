@@ -1,7 +1,8 @@
+import type { IssuedToken } from '@nodepool-builder/image-builder/internal';
 import { type Clock, CloudError, JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { ZuulHttp } from '../api/zuul-http.ts';
 import type { AuthSettings } from '../zuul-settings.ts';
-import { bearerToken, type IssuedToken } from './bearer-token.ts';
+import { bearerToken } from './bearer-token.ts';
 
 /** Metadata of an OpenID provider. */
 interface Provider {

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
+import type { IssuedToken } from '@nodepool-builder/image-builder/internal';
 import type { AuthSettings } from '../zuul-settings.ts';
-import type { IssuedToken } from './bearer-token.ts';
 
 /** Lifetime of a minted token in milliseconds. Zuul's documentation recommends at most ten minutes. */
 const LIFE = 300_000;

@@ -1,5 +1,6 @@
+import type { IssuedToken } from '@nodepool-builder/image-builder/internal';
 import { CloudError } from '@nodepool-builder/image-builder/plugin';
-import { bearerToken, type IssuedToken } from './bearer-token.ts';
+import { bearerToken } from './bearer-token.ts';
 import { expiryOf } from './json-web-token.ts';
 
 /** Timeout of the command in milliseconds. */

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
-import { SingleFlight, SYSTEM_CLOCK } from '@nodepool-builder/image-builder/internal';
+import { type IssuedToken, SYSTEM_CLOCK, TokenKeeper } from '@nodepool-builder/image-builder/internal';
 import { type Clock, CloudError } from '@nodepool-builder/image-builder/plugin';
 import { ZuulHttp } from '../api/zuul-http.ts';
 import type { AuthSettings } from '../zuul-settings.ts';
-import { bearerToken, type IssuedToken } from './bearer-token.ts';
+import { bearerToken } from './bearer-token.ts';
 import { requestToken } from './client-credentials.ts';
 import { mintToken } from './json-web-token.ts';
 import { tokenOfCommand } from './token-command.ts';
@@ -11,35 +11,8 @@ import { tokenOfCommand } from './token-command.ts';
 /** Minimum remaining lifetime in milliseconds, because a token may expire on its way. */
 const MIN_LIFETIME = 30_000;
 
-/** Keeps a token until it expires or is rejected, then requests another one, once for all concurrent callers. */
-export class ZuulCredentials {
-  readonly #issue: (signal: AbortSignal) => Promise<IssuedToken>;
-  readonly #clock: Clock;
-  readonly #issuing = new SingleFlight<IssuedToken>();
-  #token: IssuedToken | undefined;
-
-  constructor(issue: (signal: AbortSignal) => Promise<IssuedToken>, clock: Clock) {
-    this.#issue = issue;
-    this.#clock = clock;
-  }
-
-  /**
-   * Returns the bearer token for a request that starts now.
-   *
-   * @throws CloudError `credentials-unusable`, and those of the issuer
-   */
-  async token(signal: AbortSignal): Promise<string> {
-    const { value, expiresAt = Number.POSITIVE_INFINITY } = this.#token ?? {};
-    if (value !== undefined && expiresAt - this.#clock.now() >= MIN_LIFETIME) return value;
-    this.#token = await this.#issuing.run('token', (options) => this.#issue(options.signal), { signal });
-    return this.#token.value;
-  }
-
-  /** Called after the API responded with 401 to this token. The next one must be another. */
-  reject(token: string): void {
-    if (this.#token?.value === token) this.#token = undefined;
-  }
-}
+/** Bearer tokens for the API. They throw CloudError `credentials-unusable`, and errors of the issuer. */
+export type ZuulCredentials = TokenKeeper<IssuedToken>;
 
 /**
  * Creates the credentials of `auth`; undefined for an API that everyone may read. Files are read, and tokens requested,
@@ -56,7 +29,7 @@ export function createCredentials(
     'client-credentials': client,
   } = auth ?? {};
   const issued = (issue: (signal: AbortSignal) => Promise<IssuedToken>): ZuulCredentials =>
-    new ZuulCredentials(issue, clock);
+    new TokenKeeper(issue, MIN_LIFETIME, clock);
   if (file !== undefined) {
     // It expires at once, so that the file is read for each request, because another program renews it.
     return issued(async () => ({

@@ -56,7 +56,6 @@ export async function listenToBroker(
         `${broker}: ignored a message of ${payload.length} bytes, which is too large for a report of Zuul`,
       );
   };
-  let version: ProtocolVersion = 5;
   for (let failures = 0; !signal.aborted; ) {
     let subscribedAt = Number.POSITIVE_INFINITY;
     const subscribed = (): void => {
@@ -64,17 +63,9 @@ export async function listenToBroker(
       if (failures > 0) logger.info(`${broker}: connected`);
       onSubscribed();
     };
-    const error = await listen(
-      settings,
-      version,
-      { onSubscribed: subscribed, onMessage: receive },
-      signal,
-    ).catch((reason: unknown) => reason as Error);
+    const handlers = { onSubscribed: subscribed, onMessage: receive };
+    const error = await listen(settings, handlers, signal).catch((reason: unknown) => reason as Error);
     if (signal.aborted) return;
-    if (version === 5 && UNSUPPORTED_VERSION.has((error as Partial<ErrorWithReasonCode>).code)) {
-      version = 4; // from now on
-      continue;
-    }
     if (performance.now() - subscribedAt > STEADY) failures = 0;
     // The error of a host with several addresses has no message.
     const reason = error.message || ((error as NodeJS.ErrnoException).code ?? error.name);
@@ -91,19 +82,22 @@ export async function listenToBroker(
  * @throws Error if that fails
  */
 export async function subscribeOnce(settings: MqttSettings, signal: AbortSignal): Promise<void> {
-  for (const version of [5, 4] as const) {
-    const subscribed = new AbortController();
-    const handlers = { onSubscribed: () => subscribed.abort(), onMessage: () => {} };
-    const either = AbortSignal.any([signal, subscribed.signal]);
-    const error = await listen(settings, version, handlers, either).catch((reason: unknown) => reason);
-    if (subscribed.signal.aborted) return;
-    if (version === 5 && UNSUPPORTED_VERSION.has((error as Partial<ErrorWithReasonCode>).code)) continue;
-    throw error;
-  }
+  const subscribed = new AbortController();
+  const handlers = { onSubscribed: () => subscribed.abort(), onMessage: () => {} };
+  await listen(settings, handlers, AbortSignal.any([signal, subscribed.signal])).catch((error: unknown) => {
+    if (!subscribed.signal.aborted) throw error;
+  });
 }
 
-/** Connects and listens until the connection is lost. Always rejects. */
-async function listen(
+/** Connects and listens until the connection is lost, by MQTT 3.1.1 if the broker is too old. Always rejects. */
+async function listen(settings: MqttSettings, handlers: MqttHandlers, signal: AbortSignal): Promise<never> {
+  return await listenBy(settings, 5, handlers, signal).catch(async (error: Partial<ErrorWithReasonCode>) => {
+    if (!UNSUPPORTED_VERSION.has(error.code)) throw error;
+    return await listenBy(settings, 4, handlers, signal);
+  });
+}
+
+async function listenBy(
   settings: MqttSettings,
   version: ProtocolVersion,
   { onSubscribed, onMessage }: MqttHandlers,

@@ -1,6 +1,6 @@
 import { readFile, rm } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { type AttestationGate, type BuilderServices, ImageError } from '@nodepool-builder/image-builder';
+import { type BuilderServices, ImageError } from '@nodepool-builder/image-builder';
 import { checksumsOf, MAX_ATTESTATION_SIZE } from '@nodepool-builder/image-builder/internal';
 import type { ZuulBuild } from '../api/zuul-build.ts';
 import type { ImageArtifact } from '../builds/image-artifact.ts';
@@ -29,32 +29,33 @@ interface CheckedArtifact {
   readonly access: ArtifactAccess;
 }
 
-/** Rejects artifacts without the attestations that an image's `require-attestation` requires. */
-export class ArtifactGate {
-  readonly #gate: AttestationGate;
+/**
+ * Rejects an artifact without the attestations that an image's `require-attestation` requires.
+ *
+ * @throws ImageError `attestation-refused`, and errors of `downloadArtifact`
+ */
+export type ArtifactGate = (
+  checked: CheckedArtifact,
+  signal: AbortSignal,
+  log: (line: string) => void,
+) => Promise<void>;
 
-  private constructor(gate: AttestationGate) {
-    this.#gate = gate;
-  }
-
-  /**
-   * Returns the gate of an image; undefined if its artifacts need no attestation.
-   *
-   * @throws ImageError `invalid-configuration` in a program that cannot verify attestations
-   */
-  static of(
-    { 'require-attestation': required }: ZuulSettings,
-    services: Pick<BuilderServices, 'attestationGate'>,
-  ): ArtifactGate | undefined {
-    if (required === undefined) return undefined;
-    const gate = services.attestationGate?.(required);
-    if (gate !== undefined) return new ArtifactGate(gate);
+/**
+ * Returns the gate of an image; undefined if its artifacts need no attestation.
+ *
+ * @throws ImageError `invalid-configuration` in a program that cannot verify attestations
+ */
+export function artifactGate(
+  { 'require-attestation': required }: ZuulSettings,
+  services: Pick<BuilderServices, 'attestationGate'>,
+): ArtifactGate | undefined {
+  if (required === undefined) return undefined;
+  const gate = services.attestationGate?.(required);
+  if (gate === undefined) {
     const message = 'this program cannot verify attestations; remove require-attestation of the image';
     throw new ImageError('invalid-configuration', message);
   }
-
-  /** @throws ImageError `attestation-refused`, and errors of `downloadArtifact` */
-  async check(checked: CheckedArtifact, signal: AbortSignal, log: (line: string) => void): Promise<void> {
+  return async (checked, signal, log) => {
     const { artifact, file } = checked;
     const name = `artifact ${nameOf(artifact.url)}`;
     const attestations = [];
@@ -64,9 +65,9 @@ export class ArtifactGate {
     }
     const sha256 = file.sha256 ?? (await checksumsOf(file.path, { signal })).sha256;
     const fileName = basename(unpackedName(artifact.url));
-    await this.#gate.check({ name, fileName, sha256, attestations }, { signal });
+    await gate.check({ name, fileName, sha256, attestations }, { signal });
     log(`${name} has the required attestations`);
-  }
+  };
 }
 
 /** Returns the URLs of an artifact's attestations: artifacts of its build, or else the file next to it. */

@@ -19,7 +19,7 @@ import type { ImageArtifact } from '../builds/image-artifact.ts';
 import { nameOf } from '../download/artifact-url.ts';
 import type { ArtifactAccess } from '../download/http-source.ts';
 import { imageSourceOf, type ZuulSettings } from '../zuul-settings.ts';
-import { ArtifactGate } from './artifact-gate.ts';
+import { type ArtifactGate, artifactGate } from './artifact-gate.ts';
 import { artifactAccessOf, availableArtifacts } from './available-artifacts.ts';
 import { fetchArtifact } from './fetch-artifact.ts';
 import { fetchPackageList } from './fetch-package-list.ts';
@@ -39,7 +39,7 @@ export async function fetchImage(
 ): Promise<void> {
   const { log, diskimage } = context;
   const logger: Logger = { debug: () => {}, info: log, warn: log, error: log };
-  const gate = ArtifactGate.of(settings, services);
+  const gate = artifactGate(settings, services);
   try {
     const [api, access] = await Promise.all([openZuulApi(settings, logger), artifactAccessOf(settings)]);
     let expired: ImageError | undefined;
@@ -120,7 +120,7 @@ async function makeFormats(
         context.reserveSpace(await context.stateDirectory(), bytes);
       const options = { access, logger, reserve, signal, onProgress, maxDiskSize };
       const file = files.get(format) ?? (await fetchArtifact(artifact, kept, options));
-      await gate?.check({ artifact, file, build: wanted.build, kept, access }, signal, log);
+      await gate?.({ artifact, file, build: wanted.build, kept, access }, signal, log);
       files.set(format, file);
       // A link is used, so that the next attempt finds the file if this process dies before the image is published.
       if (formats.includes(format)) await link(file.path, outputPath(format));

@@ -9,6 +9,7 @@ import { createCredentials, type ZuulCredentials } from '../../src/credentials/z
 import { ON } from '../api/api-fixture.ts';
 import { ManualClock } from '../api/manual-clock.ts';
 import { zuulFailure } from '../api/zuul-failure.ts';
+import { tokenAfterRefusal, tokenOf } from './token-fixture.ts';
 
 function credentialsOf(command: readonly string[], clock: Clock = new ManualClock()): ZuulCredentials {
   const credentials = createCredentials({ 'token-command': command }, { clock });
@@ -34,24 +35,22 @@ describe('a token from a command', () => {
     const credentials = credentialsOf(['sh', '-c', script, 'sh', directory], clock);
     const first = token('first', clock.now());
     await writeFile(`${directory}/token`, `Bearer ${first}\n`);
-    assert.deepEqual(await Promise.all([credentials.token(ON), credentials.token(ON)]), [first, first]);
+    assert.deepEqual(await Promise.all([tokenOf(credentials, ON), tokenOf(credentials, ON)]), [first, first]);
     assert.equal(await readFile(`${directory}/runs`, 'utf8'), 'run\n');
     clock.pass(580_000);
     const second = token('second', clock.now());
     await writeFile(`${directory}/token`, second);
-    assert.equal(await credentials.token(ON), second);
-    assert.equal(await credentials.token(ON), second);
+    assert.equal(await tokenOf(credentials, ON), second);
+    assert.equal(await tokenOf(credentials, ON), second);
     assert.equal(await readFile(`${directory}/runs`, 'utf8'), 'run\nrun\n');
   });
 
   test('a token-command’s token without an expiry is reused until it is rejected', async (t) => {
     const directory = await temporaryDirectory(t);
     const credentials = scriptOf('echo run >> "$1/runs"; wc -l < "$1/runs"', directory);
-    assert.equal(await credentials.token(ON), '1');
-    credentials.reject('another');
-    assert.equal(await credentials.token(ON), '1');
-    credentials.reject('1');
-    assert.equal(await credentials.token(ON), '2');
+    assert.equal(await tokenOf(credentials, ON), '1');
+    assert.equal(await tokenOf(credentials, ON), '1');
+    assert.equal(await tokenAfterRefusal(credentials, ON), '2');
   });
 
   const faults: readonly (readonly [script: string, words: string])[] = [
@@ -63,7 +62,7 @@ describe('a token from a command', () => {
   ];
   for (const [script, words] of faults) {
     test(`a token-command that runs "${script}" causes an error`, async () => {
-      const failed = scriptOf(script).token(ON);
+      const failed = tokenOf(scriptOf(script), ON);
       await assert.rejects(failed, zuulFailure('credentials-unusable', 'command "sh" of auth', words));
     });
   }
@@ -71,7 +70,7 @@ describe('a token from a command', () => {
   test('a token-command that does not exist causes an error', async () => {
     const credentials = credentialsOf(['no-such-command', 'secret']);
     await assert.rejects(
-      credentials.token(ON),
+      tokenOf(credentials, ON),
       zuulFailure('credentials-unusable', '"no-such-command"', 'ENOENT'),
     );
   });
@@ -81,7 +80,7 @@ describe('a token from a command', () => {
     const controller = new AbortController();
     const reason = new Error('enough');
     const credentials = scriptOf('echo $$ > "$1/pid.new"; mv "$1/pid.new" "$1/pid"; sleep 60', directory);
-    const given = assert.rejects(credentials.token(controller.signal), reason);
+    const given = assert.rejects(tokenOf(credentials, controller.signal), reason);
     const pid = await waitUntil('the command to run', () =>
       readFile(`${directory}/pid`, 'utf8').catch(() => undefined),
     );

@@ -1,12 +1,14 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import type { IssuedToken } from '@nodepool-builder/image-builder/internal';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { startZuul } from '../../../../test/fixtures/zuul/start-zuul.ts';
 import type { Authenticator } from '../../../../test/fixtures/zuul/token-check.ts';
 import type { ZuulDouble } from '../../../../test/fixtures/zuul/zuul-double.ts';
-import type { IssuedToken } from '../../src/credentials/bearer-token.ts';
 import { mintToken } from '../../src/credentials/json-web-token.ts';
+import type { ZuulCredentials } from '../../src/credentials/zuul-credentials.ts';
 
 export const AUTHENTICATOR: Authenticator = {
   realm: 'zuul.example.com',
@@ -50,4 +52,19 @@ export class TokenFixture {
 export function mint({ now }: { readonly now: number }): IssuedToken {
   const { issuer, clientId: audience, secret } = AUTHENTICATOR;
   return mintToken({ issuer, audience, subject: 'nodepool', 'secret-file': '/nonexistent' }, secret, now);
+}
+
+/** Returns the token for a request that starts now. */
+export async function tokenOf(credentials: ZuulCredentials, signal: AbortSignal): Promise<string> {
+  return (await credentials.current(signal)).value;
+}
+
+/** Returns the token that follows after the API responded with 401 to the current one. */
+export async function tokenAfterRefusal(credentials: ZuulCredentials, signal: AbortSignal): Promise<string> {
+  let requests = 0;
+  return await credentials.run(signal, async ({ value }) => {
+    requests += 1;
+    if (requests === 1) throw new CloudError('auth-failed', '401', { status: 401 });
+    return value;
+  });
 }

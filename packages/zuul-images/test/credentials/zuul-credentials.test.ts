@@ -7,7 +7,7 @@ import { createCredentials, type ZuulCredentials } from '../../src/credentials/z
 import { ApiFixture, ON } from '../api/api-fixture.ts';
 import { ManualClock } from '../api/manual-clock.ts';
 import { zuulFailure } from '../api/zuul-failure.ts';
-import { AUTHENTICATOR, TokenFixture } from './token-fixture.ts';
+import { AUTHENTICATOR, TokenFixture, tokenOf } from './token-fixture.ts';
 
 /** Returns the tokens of the builds requests. */
 function tokens({ zuul }: TokenFixture): readonly (string | undefined)[] {
@@ -42,14 +42,14 @@ describe('a token from a file', () => {
     const fixture = await TokenFixture.create(t);
     const path = fixture.path('token');
     const credentials = tokenFile(path);
-    await assert.rejects(credentials.token(ON), zuulFailure('credentials-unusable', path, 'ENOENT'));
+    await assert.rejects(tokenOf(credentials, ON), zuulFailure('credentials-unusable', path, 'ENOENT'));
     await fixture.write('token', 'two secret\nlines');
     await assert.rejects(
-      credentials.token(ON),
+      tokenOf(credentials, ON),
       zuulFailure('credentials-unusable', path, 'other text than a bearer token'),
     );
     await fixture.write('token', '\n');
-    await assert.rejects(credentials.token(ON), zuulFailure('credentials-unusable', path));
+    await assert.rejects(tokenOf(credentials, ON), zuulFailure('credentials-unusable', path));
   });
 });
 
@@ -110,12 +110,12 @@ describe('a minted token', () => {
     const credentials = minted(fixture, clock);
     const { builds } = wired(fixture, credentials);
     await builds();
-    const first = await credentials.token(ON);
+    const first = await tokenOf(credentials, ON);
     assert.deepEqual(tokens(fixture), [first]);
     clock.pass(269_000);
-    assert.equal(await credentials.token(ON), first);
+    assert.equal(await tokenOf(credentials, ON), first);
     clock.pass(2_000);
-    assert.notEqual(await credentials.token(ON), first);
+    assert.notEqual(await tokenOf(credentials, ON), first);
   });
 
   test('a token minted with a wrong secret is rejected, and the error does not contain the secret', async (t) => {
@@ -132,7 +132,7 @@ describe('a minted token', () => {
     const fixture = await TokenFixture.create(t);
     await fixture.write('key', 'old secret');
     const credentials = minted(fixture);
-    const old = await credentials.token(ON);
+    const old = await tokenOf(credentials, ON);
     await fixture.write('key', AUTHENTICATOR.secret);
     await wired(fixture, credentials).builds();
     assert.equal(tokens(fixture)[0], old);
@@ -153,9 +153,9 @@ describe('a minted token', () => {
     const fixture = await TokenFixture.create(t);
     const credentials = minted(fixture);
     await rm(fixture.path('key'));
-    await assert.rejects(credentials.token(ON), zuulFailure('credentials-unusable', 'ENOENT'));
+    await assert.rejects(tokenOf(credentials, ON), zuulFailure('credentials-unusable', 'ENOENT'));
     await fixture.write('key', '\n');
-    await assert.rejects(credentials.token(ON), zuulFailure('credentials-unusable', 'is empty'));
+    await assert.rejects(tokenOf(credentials, ON), zuulFailure('credentials-unusable', 'is empty'));
   });
 });
 
