@@ -7,7 +7,7 @@ import {
   OWN_ACCOUNT,
   unlessAbsent,
 } from '@nodepool-builder/image-builder/plugin';
-import { listImages, readTags } from './amis.ts';
+import { exactFilter, listImages, readTags } from './amis.ts';
 import type { AwsRegion } from './aws-session.ts';
 import { architectureName } from './aws-upload.ts';
 
@@ -87,8 +87,7 @@ function conditions({ architecture, properties = new Map() }: ImageFilter): Filt
 }
 
 function exact(name: string, values: readonly string[] | undefined): Filter[] {
-  if (values === undefined) return [];
-  return [{ Name: name, Values: values.map((value) => value.replaceAll(/[*?\\]/g, String.raw`\$&`)) }];
+  return values === undefined ? [] : [exactFilter(name, values)];
 }
 
 /** Returns AWS's data about an image, by AWS filter name. */

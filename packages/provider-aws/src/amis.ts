@@ -17,9 +17,9 @@ export function toTags(tags: Readonly<Record<string, string>>): { Key: string; V
   return Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
 }
 
-/** Builds a filter for one tag. */
-function tagFilter(name: string, value: string): { Name: string; Values: string[] } {
-  return { Name: `tag:${name}`, Values: [value.replaceAll(/[*?\\]/g, String.raw`\$&`)] };
+/** Builds a filter for exact values, which may contain wildcards. */
+export function exactFilter(Name: string, values: readonly string[]): { Name: string; Values: string[] } {
+  return { Name, Values: values.map((value) => value.replaceAll(/[*?\\]/g, String.raw`\$&`)) };
 }
 
 /** Lists this account's AMIs with a tag. */
@@ -29,7 +29,7 @@ export async function imagesWith(
   value: string,
   signal: AbortSignal,
 ): Promise<Image[]> {
-  const Filters = [tagFilter(IMAGE_TAGS[tag], value)];
+  const Filters = [exactFilter(`tag:${IMAGE_TAGS[tag]}`, [value])];
   return await listImages(region, { Owners: ['self'], Filters }, signal);
 }
 
@@ -55,7 +55,7 @@ export async function snapshotsWith(
   value: string,
   signal: AbortSignal,
 ): Promise<Snapshot[]> {
-  return await listSnapshots(region, [tagFilter(IMAGE_TAGS[tag], value)], signal);
+  return await listSnapshots(region, [exactFilter(`tag:${IMAGE_TAGS[tag]}`, [value])], signal);
 }
 
 /** Lists this account's snapshots that pass the filters, from all pages. */

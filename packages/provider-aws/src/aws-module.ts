@@ -1,4 +1,5 @@
 import type { ProviderModule } from '@nodepool-builder/image-builder';
+import { scalarText } from '@nodepool-builder/image-builder/internal';
 import { AwsProvider } from './aws-provider.ts';
 import type { SessionOptions } from './aws-session.ts';
 import { AWS_SETTINGS, type AwsEntry } from './aws-settings.ts';
@@ -41,9 +42,8 @@ export const AWS_MODULE: ProviderModule<typeof AWS_SETTINGS, undefined> = {
 };
 
 function sessionOf(entry: AwsEntry): Omit<SessionOptions, 'name'> {
-  const region = entry['region-name'];
   return {
-    region: region === undefined || region === null ? undefined : String(region),
+    region: scalarText(entry['region-name']),
     profile: entry['profile-name'],
     credentialsFile: entry['shared-credentials-file'],
     endpoint: entry.endpoint,

@@ -1,12 +1,12 @@
 import type { EBS } from '@aws-sdk/client-ebs';
 import type { EC2 } from '@aws-sdk/client-ec2';
 import type { S3 } from '@aws-sdk/client-s3';
-import { type SdkRequests, sdkRequests } from '@nodepool-builder/image-builder/internal';
 import { cloudError, HttpAgent, type ListOptions, listAll } from '@nodepool-builder/image-builder/plugin';
 import type { BuildHandler } from '@smithy/types';
 import { awsError } from './aws-error.ts';
 import { CHECK_PLACE, checkResponse, EBS_START, EC2_START, S3_START } from './check-response.ts';
 import { renewedCredentials, retryWithRenewed } from './renewed-credentials.ts';
+import { type SdkRequests, sdkRequests } from './sdk-requests.ts';
 
 export interface SessionOptions {
   /** `providers[].name`. */

@@ -22,6 +22,11 @@ export function uploadTags(entry: AwsEntry, { name, tags }: Pick<CloudClaim, 'na
   return toTags({ ...entry.tags, ...tags, Name: name });
 }
 
+/** Max length of an AMI name. */
+export const MAX_NAME_LENGTH = 128;
+/** Characters that an AMI name cannot contain. */
+export const FORBIDDEN: RegExp = /[^A-Za-z0-9()[\] ./\-'@_]/g;
+
 /** Alternative names of AWS architectures. */
 const ARCHITECTURES: ReadonlyMap<string, string> = new Map([
   ['aarch64', 'arm64'],

@@ -2,13 +2,14 @@ import { createHash } from 'node:crypto';
 import type { EBS } from '@aws-sdk/client-ebs';
 import type { EC2 } from '@aws-sdk/client-ec2';
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { attempt, type SdkRequests } from '@nodepool-builder/image-builder/internal';
+import { attempt, runCheck } from '@nodepool-builder/image-builder/internal';
 import { CloudError, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { awsCode } from './aws-error.ts';
 import { type AwsRegion, AwsSession, type SessionOptions } from './aws-session.ts';
 import type { AwsEntry } from './aws-settings.ts';
 import { tryLaunch } from './instance/launch-instance.ts';
 import type { InstanceSite } from './instance/launches.ts';
+import type { SdkRequests } from './sdk-requests.ts';
 
 /** Id of a nonexistent image, so that a request for it always fails. */
 const NO_IMAGE = 'ami-00000000000000000';
@@ -75,9 +76,8 @@ export async function* diagnoseInstances(
     if (region === undefined) return;
     const permissions = `permissions for instances of provider ${entry.name}`;
     yield await checkPermissions(permissions, region, INSTANCE_TRIALS, signal);
-    const subject = `launches of provider ${entry.name}`;
-    const tried = await attempt(subject, signal, () => tryLaunch(siteOf(region), signal));
-    yield tried.problem ?? { subject, status: 'ok', message: tried.value };
+    const launches = `launches of provider ${entry.name}`;
+    yield await runCheck(launches, signal, () => tryLaunch(siteOf(region), signal));
   } finally {
     once.close();
   }
@@ -91,14 +91,13 @@ async function checkBucket(
   signal: AbortSignal,
 ): Promise<CheckResult> {
   const remedy = `create it in ${region.name}, or set bucket-name to another bucket`;
-  const result = await attempt(subject, signal, async () =>
-    region.s3(signal).headBucket({ Bucket }).catch(unlessAbsent),
-  );
-  if (result.problem) return result.problem;
-  if (result.value === undefined) return { subject, status: 'problem', message: 'does not exist', remedy };
-  const { BucketRegion: place = region.name } = result.value;
-  if (place === region.name) return { subject, status: 'ok', message: `exists in ${place}` };
-  return { subject, status: 'problem', message: `is in ${place}, not in ${region.name}`, remedy };
+  return await runCheck(subject, signal, async () => {
+    const found = await region.s3(signal).headBucket({ Bucket }).catch(unlessAbsent);
+    if (found === undefined) return { status: 'problem', message: 'does not exist', remedy };
+    const { BucketRegion: place = region.name } = found;
+    if (place === region.name) return `exists in ${place}`;
+    return { status: 'problem', message: `is in ${place}, not in ${region.name}`, remedy };
+  });
 }
 
 /** @returns undefined if the remaining checks are impossible */

@@ -3,14 +3,10 @@ import { type CloudClaim, cloudError, poll } from '@nodepool-builder/image-build
 import { imagesWith, listImages, snapshotsOf } from './amis.ts';
 import { awsCode } from './aws-error.ts';
 import type { AwsRegion, AwsSession } from './aws-session.ts';
-import { type AwsUpload, architectureOf, uploadTags } from './aws-upload.ts';
+import { type AwsUpload, architectureOf, FORBIDDEN, MAX_NAME_LENGTH, uploadTags } from './aws-upload.ts';
 
 /** Root device name from the AWS documentation. */
 const ROOT = '/dev/sda1';
-
-/** Max length of an AMI name. */
-const MAX_NAME_LENGTH = 128;
-const FORBIDDEN = /[^A-Za-z0-9()[\] ./\-'@_]/g;
 
 /** Registers an AMI from a snapshot, or finds the AMI that an earlier request registered. @returns its id */
 export async function registerImage(upload: AwsUpload, snapshotId: string): Promise<string> {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, open, rm } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import type { Image, Snapshot } from '@aws-sdk/client-ec2';
 import {
   type CaptureRequest,
@@ -9,9 +9,9 @@ import {
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
 import {
-  asImageError,
   DEFAULT_MAX_DISK_SIZE,
   withAbort,
+  withNewFile,
   writeSparse,
 } from '@nodepool-builder/image-builder/internal';
 import {
@@ -34,15 +34,11 @@ import {
 import { awsCode } from '../aws-error.ts';
 import type { AwsRegion } from '../aws-session.ts';
 import type { AwsEntry } from '../aws-settings.ts';
-import { uploadTags } from '../aws-upload.ts';
+import { FORBIDDEN, MAX_NAME_LENGTH, uploadTags } from '../aws-upload.ts';
 import { INSTANCE_TAGS, type InstanceSite, ownerTags, tagFilters } from './launches.ts';
 
 /** Time limit for the cleanup after a failed capture, in milliseconds. */
 const CLEANUP_TIME = 120_000;
-
-/** Max length of an AMI name. */
-const MAX_NAME_LENGTH = 128;
-const FORBIDDEN = /[^A-Za-z0-9()[\] ./\-'@_]/g;
 
 /**
  * Creates an AMI from a stopped instance and waits until it is available. Removes it after a failure.
@@ -225,17 +221,8 @@ export class CapturedAmi implements StoredCapture {
     }
     const onStep = steadyProgress(onProgress);
     await withAbort(options, async (signal) => {
-      try {
-        const file = await open(path, 'w');
-        try {
-          await this.#write(file, maxDiskSize, onStep, signal);
-        } finally {
-          await file.close();
-        }
-      } catch (error) {
-        await rm(path, { force: true });
-        throw asImageError(error, `saving AMI ${this.externalId} to ${path}`);
-      }
+      const doing = `saving AMI ${this.externalId} to ${path}`;
+      await withNewFile(path, doing, (file) => this.#write(file, maxDiskSize, onStep, signal));
     });
     onStep({ done: 1, total: 1 });
   }

@@ -8,7 +8,7 @@ import type {
 import { ImageError, type LaunchRequest } from '@nodepool-builder/image-builder';
 import type { LaunchRecord } from '@nodepool-builder/image-builder/internal';
 import { poll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
-import { listImages, toTags } from '../amis.ts';
+import { exactFilter, listImages, toTags } from '../amis.ts';
 import { awsCode } from '../aws-error.ts';
 import { type Ec2Instance, getInstance, stateOf, stateReason } from './ec2-instance.ts';
 import { type InstanceSite, resourceTags } from './launches.ts';
@@ -78,10 +78,7 @@ async function baseImage(
 ): Promise<Image> {
   const query = /^ami-[0-9a-f]+$/.test(image)
     ? { ImageIds: [image], IncludeDeprecated: true }
-    : {
-        Owners: ['self'],
-        Filters: [{ Name: 'name', Values: [image.replaceAll(/[*?\\]/g, String.raw`\$&`)] }],
-      };
+    : { Owners: ['self'], Filters: [exactFilter('name', [image])] };
   const found = (await listImages(region, query, signal).catch(unlessAbsent)) ?? [];
   const [newest] = newestFirst(found.filter(({ State: state }) => state === 'available'));
   if (newest !== undefined) return newest;

@@ -6,7 +6,7 @@ import {
   readLaunch,
 } from '@nodepool-builder/image-builder/internal';
 import { IMAGE_TAGS, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
-import { readTags } from '../amis.ts';
+import { exactFilter, readTags } from '../amis.ts';
 import type { AwsRegion } from '../aws-session.ts';
 import type { AwsEntry } from '../aws-settings.ts';
 import { type Ec2Instance, isGone, listInstances } from './ec2-instance.ts';
@@ -55,10 +55,7 @@ export function resourceTags(site: InstanceSite, launch: LaunchRecord): Record<s
 
 /** Builds filters for tags. */
 export function tagFilters(tags: Readonly<Record<string, string>>): { Name: string; Values: string[] }[] {
-  return Object.entries(tags).map(([name, value]) => ({
-    Name: `tag:${name}`,
-    Values: [value.replaceAll(/[*?\\]/g, String.raw`\$&`)],
-  }));
+  return Object.entries(tags).map(([name, value]) => exactFilter(`tag:${name}`, [value]));
 }
 
 /** Lists all launches of this builder for this provider, found by resource tags. */
