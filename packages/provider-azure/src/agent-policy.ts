@@ -1,9 +1,12 @@
 import { HttpAgent } from '@nodepool-builder/image-builder/plugin';
 
-/** A policy in the SDK's request pipeline. */
-export interface AgentPolicy {
+/** A policy in the SDK's request pipeline. `Request` and `Response` have the parts that it uses. */
+export interface Policy<Request extends object = object, Response = unknown> {
   readonly name: string;
-  sendRequest<Q extends object, A>(request: Q, next: (request: Q) => Promise<A>): Promise<A>;
+  sendRequest<Q extends Request, A extends Response>(
+    request: Q,
+    next: (request: Q) => Promise<A>,
+  ): Promise<A>;
 }
 
 /**
@@ -12,7 +15,7 @@ export interface AgentPolicy {
  *
  * @param onFailure called with the error of a request without a response
  */
-export function agentPolicy(onFailure: (error: unknown) => void = () => {}): AgentPolicy {
+export function agentPolicy(onFailure: (error: unknown) => void = () => {}): Policy {
   const agent = new HttpAgent({ keepAlive: true });
   return {
     name: 'agent',

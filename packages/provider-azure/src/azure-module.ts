@@ -1,4 +1,5 @@
 import type { ProviderModule } from '@nodepool-builder/image-builder';
+import { scalarText } from '@nodepool-builder/image-builder/internal';
 import { AzureProvider } from './azure-provider.ts';
 import { type AzureAccount, endpointError } from './azure-session.ts';
 import { AZURE_SETTINGS } from './azure-settings.ts';
@@ -31,7 +32,7 @@ export const AZURE_MODULE: ProviderModule<typeof AZURE_SETTINGS, Host> = {
     const path = entry['auth-path'];
     const principal = path === undefined ? undefined : await readServicePrincipal(path);
     const subscription =
-      textOf(entry['subscription-id']) ?? principal?.subscriptionId ?? env.AZURE_SUBSCRIPTION_ID;
+      scalarText(entry['subscription-id']) ?? principal?.subscriptionId ?? env.AZURE_SUBSCRIPTION_ID;
     if (subscription === undefined || subscription === '') {
       throw new Error('no subscription is configured; set subscription-id');
     }
@@ -51,8 +52,8 @@ export const AZURE_MODULE: ProviderModule<typeof AZURE_SETTINGS, Host> = {
             createCredential({
               kind: entry['azure-credential'],
               authPath: entry['auth-path'],
-              tenantId: textOf(entry['azure-tenant-id']),
-              clientId: textOf(entry['azure-client-id']),
+              tenantId: scalarText(entry['azure-tenant-id']),
+              clientId: scalarText(entry['azure-client-id']),
               cloud,
             }),
         };
@@ -62,9 +63,3 @@ export const AZURE_MODULE: ProviderModule<typeof AZURE_SETTINGS, Host> = {
     cloudImages: CLOUD_IMAGE_KEYS,
   },
 };
-
-/** Converts a scalar to text; undefined if it is empty. */
-function textOf(value: unknown): string | undefined {
-  if (typeof value === 'number') return String(value);
-  return typeof value === 'string' && value !== '' ? value : undefined;
-}

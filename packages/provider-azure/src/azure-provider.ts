@@ -177,7 +177,8 @@ export class AzureProvider extends CloudImages<AzureEntry, StoredImage, typeof R
     const onRefused = (): void => {
       this.#cloud = undefined;
     };
-    const options = { name: this.name, onTask, pollInterval, onRefused };
+    const changeTimeout = entry['image-import-timeout'];
+    const options = { name: this.name, onTask, pollInterval, changeTimeout, onRefused };
     const session = await AzureSession.open(await account(), options);
     const Images = entry['gallery-name'] === undefined ? ManagedImages : GalleryImages;
     return { images: new Images(session, entry), disks: new UploadDisks(session, entry) };

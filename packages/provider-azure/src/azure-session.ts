@@ -2,7 +2,7 @@ import type { ComputeManagementClient } from '@azure/arm-compute';
 import type { TokenCredential } from '@azure/identity';
 import { errorMessage, parseJson, withAbort, withTimeout } from '@nodepool-builder/image-builder/internal';
 import { CloudError, cloudError, HttpClient, listAll } from '@nodepool-builder/image-builder/plugin';
-import { agentPolicy } from './agent-policy.ts';
+import { agentPolicy, type Policy } from './agent-policy.ts';
 import { azureError } from './azure-error.ts';
 import { checkResponse } from './check-response.ts';
 
@@ -34,6 +34,8 @@ export interface SessionOptions {
   readonly retries?: number;
   /** Seconds between two polls of an operation, unless Azure requests another interval. Default 2. */
   readonly pollInterval?: number | undefined;
+  /** Time limit of an operation that changes a resource, in seconds. Default 180. */
+  readonly changeTimeout?: number;
   /** Called when Azure rejects the credentials, because they may have been replaced. */
   readonly onRefused?: () => void;
   /** Called with the duration of a request or operation, in milliseconds. */
@@ -46,6 +48,9 @@ export interface CallOptions {
   /** Milliseconds between two polls of an operation, unless Azure requests another interval. */
   readonly updateIntervalInMs: number;
 }
+
+/** Calls a method of the SDK. */
+type SdkCall<T> = (client: ComputeManagementClient, options: CallOptions) => PromiseLike<T>;
 
 /** A paged list of the SDK. */
 interface PagedList<T> {
@@ -111,6 +116,11 @@ export class AzureSession {
     return `/subscriptions/${subscription}/resourceGroups/${resourceGroup}/providers/Microsoft.Compute`;
   }
 
+  /** Changes a resource, and waits for the end of the operation. Otherwise like {@link call}. */
+  async change<T>(request: string, signal: AbortSignal, work: SdkCall<T>): Promise<T> {
+    return await this.call(request, signal, work, this.#options.changeTimeout);
+  }
+
   /**
    * Calls the SDK.
    *
@@ -121,7 +131,7 @@ export class AzureSession {
   async call<T>(
     request: string,
     signal: AbortSignal,
-    work: (client: ComputeManagementClient, options: CallOptions) => Promise<T>,
+    work: SdkCall<T>,
     seconds: number = REQUEST_TIMEOUT,
   ): Promise<T> {
     const subject = `provider ${this.name}: ${request}`;
@@ -132,7 +142,8 @@ export class AzureSession {
         withTimeout(
           seconds,
           signal,
-          (abortSignal) => work(this.#client, { abortSignal, updateIntervalInMs: pollInterval * 1000 }),
+          async (abortSignal) =>
+            work(this.#client, { abortSignal, updateIntervalInMs: pollInterval * 1000 }),
           () => cloudError('image-timeout', subject, `not finished after ${seconds} s`),
         ),
       );
@@ -223,13 +234,7 @@ interface PlainRequest {
 }
 
 /** Adds the token to plain HTTP requests. */
-function plainTokens(
-  credential: TokenCredential,
-  scope: string,
-): {
-  readonly name: string;
-  sendRequest<R extends PlainRequest, A>(request: R, next: (request: R) => Promise<A>): Promise<A>;
-} {
+function plainTokens(credential: TokenCredential, scope: string): Policy<PlainRequest> {
   return {
     name: 'plainTokens',
     async sendRequest(request, next) {

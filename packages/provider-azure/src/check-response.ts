@@ -1,5 +1,6 @@
 import { atOrigin } from '@nodepool-builder/image-builder/internal';
 import { cloudError, responseMeter } from '@nodepool-builder/image-builder/plugin';
+import type { Policy } from './agent-policy.ts';
 
 /** Part of an SDK request that the policy reads and changes. */
 interface PolicyRequest {
@@ -14,21 +15,12 @@ interface PolicyResponse {
   readonly bodyAsText?: string | null;
 }
 
-/** A policy in the SDK's pipeline. */
-interface Policy {
-  readonly name: string;
-  sendRequest<Q extends PolicyRequest, A extends PolicyResponse>(
-    request: Q,
-    next: (request: Q) => Promise<A>,
-  ): Promise<A>;
-}
-
 /**
  * Creates a policy that rejects any response that does not come from Resource Manager, such as a proxy's page. It also
  * limits how much the SDK reads into memory. Links in responses, such as the link to the next page, are requested from
  * the configured endpoint, because requests contain a token.
  */
-export function checkResponse(subject: string, endpoint: string): Policy {
+export function checkResponse(subject: string, endpoint: string): Policy<PolicyRequest, PolicyResponse> {
   return {
     name: 'checkResponse',
     async sendRequest(request, next) {

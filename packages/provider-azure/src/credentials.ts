@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { TokenCredential } from '@azure/identity';
-import { cloudError, JsonReader } from '@nodepool-builder/image-builder/plugin';
-import { type AgentPolicy, agentPolicy } from './agent-policy.ts';
+import { JsonReader } from '@nodepool-builder/image-builder/plugin';
+import { agentPolicy, type Policy } from './agent-policy.ts';
 import type { AzureCloudName } from './azure-session.ts';
 
 /** Token sources: values of `azure-credential`. */
@@ -73,7 +73,7 @@ export async function readServicePrincipal(path: string): Promise<ServicePrincip
   }
 }
 
-/** Creates a credential of `@azure/identity`, without sending a request. @throws CloudError, Error */
+/** Creates a credential of `@azure/identity`, without sending a request. @throws Error */
 export async function createCredential(settings: CredentialSettings): Promise<TokenCredential> {
   let failure: unknown;
   const policy = agentPolicy((error) => {
@@ -89,7 +89,7 @@ export async function createCredential(settings: CredentialSettings): Promise<To
   };
 }
 
-type Policies = { readonly policy: AgentPolicy; readonly position: 'perCall' }[];
+type Policies = { readonly policy: Policy; readonly position: 'perCall' }[];
 
 async function openCredential(
   settings: CredentialSettings,
@@ -138,11 +138,5 @@ async function openCredential(
       return new identity.AzureDeveloperCliCredential(common);
     case 'azure-powershell':
       return new identity.AzurePowerShellCredential(common);
-    default:
-      throw cloudError(
-        'auth-failed',
-        'credentials',
-        `azure-credential has the unknown value ${String(kind)}`,
-      );
   }
 }

@@ -1,5 +1,5 @@
 import type { CheckOptions, CheckResult } from '@nodepool-builder/image-builder';
-import { attempt } from '@nodepool-builder/image-builder/internal';
+import { attempt, checkQuota, runCheck } from '@nodepool-builder/image-builder/internal';
 import { CloudError, signalOf } from '@nodepool-builder/image-builder/plugin';
 import { type AzureAccount, AzureSession, type Permission } from './azure-session.ts';
 import type { AzureEntry } from './azure-settings.ts';
@@ -8,9 +8,6 @@ interface DiagnosisOptions {
   readonly entry: AzureEntry;
   readonly account: () => Promise<AzureAccount>;
 }
-
-/** Share of a quota from which it counts as nearly used up. */
-const NEARLY_FULL = 0.9;
 
 const DISKS = 'Microsoft.Compute/disks';
 const IMAGES = 'Microsoft.Compute/images';
@@ -66,7 +63,7 @@ export async function* diagnoseAzure(
   };
   yield await checkPermissions(session, gallery, signal);
   yield await checkTarget(session, gallery, signal);
-  const quota = await checkQuota(session, location, diskType, signal);
+  const quota = await checkDisks(session, location, diskType, signal);
   if (quota !== undefined) yield quota;
 }
 
@@ -76,20 +73,15 @@ async function checkPermissions(
   signal: AbortSignal,
 ): Promise<CheckResult> {
   const subject = `permissions of provider ${session.name}`;
-  const result = await attempt(subject, signal, () => session.permissions(signal));
-  if (result.problem) return result.problem;
-  const needed = [...DISK_ACTIONS, ...(gallery === undefined ? IMAGE_ACTIONS : GALLERY_ACTIONS)];
-  const lacking = needed.filter((action) => !result.value.some((permission) => permits(permission, action)));
-  const { resourceGroup } = session.account;
-  if (lacking.length === 0) {
-    return { subject, status: 'ok', message: `the roles in resource group ${resourceGroup} are sufficient` };
-  }
-  return {
-    subject,
-    status: 'problem',
-    message: `the roles in resource group ${resourceGroup} lack ${lacking.join(', ')}`,
-    remedy: 'give the identity the role described in docs/azure.md',
-  };
+  return await runCheck(subject, signal, async () => {
+    const granted = await session.permissions(signal);
+    const needed = [...DISK_ACTIONS, ...(gallery === undefined ? IMAGE_ACTIONS : GALLERY_ACTIONS)];
+    const lacking = needed.filter((action) => !granted.some((permission) => permits(permission, action)));
+    const roles = `the roles in resource group ${session.account.resourceGroup}`;
+    if (lacking.length === 0) return `${roles} are sufficient`;
+    const remedy = 'give the identity the role described in docs/azure.md';
+    return { status: 'problem', message: `${roles} lack ${lacking.join(', ')}`, remedy };
+  });
 }
 
 function permits({ actions = [], notActions = [] }: Permission, action: string): boolean {
@@ -107,23 +99,21 @@ async function checkTarget(
 ): Promise<CheckResult> {
   const { resourceGroup } = session.account;
   const subject = gallery === undefined ? `images of provider ${session.name}` : `gallery ${gallery}`;
-  const result = await attempt(subject, signal, async () => {
+  return await runCheck(subject, signal, async () => {
     if (gallery === undefined) {
       await session.list('list of images', signal, ({ images }, options) =>
         images.listByResourceGroup(resourceGroup, options),
       );
-    } else {
-      await session.call(`query of gallery ${gallery}`, signal, ({ galleries }, options) =>
-        galleries.get(resourceGroup, gallery, options),
-      );
+      return `resource group ${resourceGroup} lists its images`;
     }
+    await session.call(`query of gallery ${gallery}`, signal, ({ galleries }, options) =>
+      galleries.get(resourceGroup, gallery, options),
+    );
+    return 'it exists';
   });
-  if (result.problem) return result.problem;
-  const message = gallery === undefined ? `resource group ${resourceGroup} lists its images` : 'it exists';
-  return { subject, status: 'ok', message };
 }
 
-async function checkQuota(
+async function checkDisks(
   session: AzureSession,
   location: string,
   diskType: string,
@@ -151,7 +141,6 @@ async function checkQuota(
   if (found?.currentValue === undefined || found.limit === undefined) return undefined;
   const { currentValue, limit } = found;
   const message = `${currentValue} of ${limit} disks of ${diskType} in ${location}`;
-  if (currentValue < NEARLY_FULL * limit) return { subject, status: 'ok', message };
   const remedy = 'delete disks that are not needed, or request a larger quota';
-  return { subject, status: currentValue >= limit ? 'problem' : 'warning', message, remedy };
+  return checkQuota({ subject, message, remedy }, currentValue, limit);
 }

@@ -1,7 +1,7 @@
 import type { PageBlobClient } from '@azure/storage-blob';
 import { type DiskBlock, sendBlocks, withAbort } from '@nodepool-builder/image-builder/internal';
 import { type BandwidthLimit, CloudError } from '@nodepool-builder/image-builder/plugin';
-import { agentPolicy } from './agent-policy.ts';
+import { agentPolicy, type Policy } from './agent-policy.ts';
 import { azureError } from './azure-error.ts';
 import { FOOTER_SIZE } from './fixed-vhd.ts';
 
@@ -125,12 +125,9 @@ export class DiskPages {
   async #open(): Promise<PageBlobClient> {
     const { AnonymousCredential, PageBlobClient: Client, RestError } = await import('@azure/storage-blob');
     const { grant, signal, responseTimeout: seconds = 180 } = this.#options;
-    const responseTimeout = {
+    const responseTimeout: Policy<{ abortSignal?: unknown }> = {
       name: 'responseTimeout',
-      async sendRequest<R extends { abortSignal?: unknown }, A>(
-        request: R,
-        next: (request: R) => Promise<A>,
-      ): Promise<A> {
+      async sendRequest(request, next) {
         const timeout = AbortSignal.timeout(seconds * 1000);
         request.abortSignal = AbortSignal.any([signal, timeout]);
         try {

@@ -62,20 +62,13 @@ export class GalleryImages implements ImageStore {
       safetyProfile: { allowDeletionOfReplicatedLocations: true },
     };
     const name = await this.#freeVersion(plan, disk, signal);
+    const definition = definitionOf(plan);
     const { resourceGroup } = this.#session.account;
-    const created = await this.#session.call(
-      `creation of version ${definitionOf(plan)} ${name}`,
+    const created = await this.#session.change(
+      `creation of version ${definition} ${name}`,
       signal,
-      async ({ galleryImageVersions }, options) =>
-        await galleryImageVersions.createOrUpdate(
-          resourceGroup,
-          this.#gallery,
-          definitionOf(plan),
-          name,
-          version,
-          options,
-        ),
-      this.#entry['image-import-timeout'],
+      ({ galleryImageVersions: versions }, options) =>
+        versions.createOrUpdate(resourceGroup, this.#gallery, definition, name, version, options),
     );
     return created.id ?? this.#id(plan, name);
   }
@@ -92,23 +85,19 @@ export class GalleryImages implements ImageStore {
     return found && stored(found);
   }
 
-  async list(signal: AbortSignal, resourceGroup?: string): Promise<StoredImage[]> {
+  async list(
+    signal: AbortSignal,
+    group: string = this.#session.account.resourceGroup,
+  ): Promise<StoredImage[]> {
     const definitions = await this.#session.list(
       'list of image definitions',
       signal,
-      ({ galleryImages }, options) =>
-        galleryImages.listByGallery(
-          resourceGroup ?? this.#session.account.resourceGroup,
-          this.#gallery,
-          options,
-        ),
+      ({ galleryImages }, options) => galleryImages.listByGallery(group, this.#gallery, options),
     );
     const found: StoredImage[] = [];
-    for (const definition of definitions) {
-      const versions = await this.#versions(definition.name ?? '', signal, resourceGroup).catch(unlessAbsent);
-      found.push(
-        ...(versions ?? []).map((version) => ({ ...version, architecture: definition.architecture })),
-      );
+    for (const { name = '', architecture } of definitions) {
+      const versions = (await this.#versions(name, signal, group).catch(unlessAbsent)) ?? [];
+      found.push(...versions.map((version) => ({ ...version, architecture })));
     }
     return found;
   }
@@ -117,20 +106,22 @@ export class GalleryImages implements ImageStore {
     const place = placeOf(id);
     if (place === undefined) return;
     const { resourceGroup, gallery, definition, version } = place;
-    const deletion = this.#session.call(
+    const deletion = this.#session.change(
       `deletion of version ${definition} ${version}`,
       signal,
-      async ({ galleryImageVersions }, options) =>
-        await galleryImageVersions.delete(resourceGroup, gallery, definition, version, options),
-      this.#entry['image-import-timeout'],
+      ({ galleryImageVersions }, options) =>
+        galleryImageVersions.delete(resourceGroup, gallery, definition, version, options),
     );
     await deletion.catch(unlessAbsent);
   }
 
-  async #versions(definition: string, signal: AbortSignal, group?: string): Promise<StoredImage[]> {
-    const { resourceGroup } = this.#session.account;
+  async #versions(
+    definition: string,
+    signal: AbortSignal,
+    group: string = this.#session.account.resourceGroup,
+  ): Promise<StoredImage[]> {
     const found = await this.#session.list('list of versions', signal, ({ galleryImageVersions }, options) =>
-      galleryImageVersions.listByGalleryImage(group ?? resourceGroup, this.#gallery, definition, options),
+      galleryImageVersions.listByGalleryImage(group, this.#gallery, definition, options),
     );
     return found.map(stored);
   }
@@ -160,12 +151,8 @@ export class GalleryImages implements ImageStore {
       },
       description: 'Created by nodepool-builder',
     };
-    await this.#session.call(
-      `creation of image definition ${name}`,
-      signal,
-      async ({ galleryImages }, options) =>
-        await galleryImages.createOrUpdate(resourceGroup, this.#gallery, name, definition, options),
-      this.#entry['image-import-timeout'],
+    await this.#session.change(`creation of image definition ${name}`, signal, ({ galleryImages }, options) =>
+      galleryImages.createOrUpdate(resourceGroup, this.#gallery, name, definition, options),
     );
   }
 

@@ -49,13 +49,10 @@ export class ManagedImages implements ImageStore {
       },
     };
     const { resourceGroup } = this.#session.account;
-    const created = await this.#session.call(
-      `creation of image ${name}`,
-      signal,
-      async ({ images }, options) => await images.createOrUpdate(resourceGroup, name, image, options),
-      this.#entry['image-import-timeout'],
+    const created = this.#session.change(`creation of image ${name}`, signal, ({ images }, options) =>
+      images.createOrUpdate(resourceGroup, name, image, options),
     );
-    return created.id ?? this.idOf(plan);
+    return (await created).id ?? this.idOf(plan);
   }
 
   async get(id: string, signal: AbortSignal): Promise<StoredImage | undefined> {
@@ -82,11 +79,8 @@ export class ManagedImages implements ImageStore {
   async delete(id: string, signal: AbortSignal): Promise<void> {
     const place = placeOf(id);
     if (place === undefined) return;
-    const deletion = this.#session.call(
-      `deletion of image ${place.name}`,
-      signal,
-      async ({ images }, options) => await images.delete(place.resourceGroup, place.name, options),
-      this.#entry['image-import-timeout'],
+    const deletion = this.#session.change(`deletion of image ${place.name}`, signal, ({ images }, options) =>
+      images.delete(place.resourceGroup, place.name, options),
     );
     await deletion.catch(unlessAbsent);
   }

@@ -81,47 +81,30 @@ export class UploadDisks {
       ...(plan.architecture && { supportedCapabilities: { architecture: plan.architecture } }),
       creationData: { createOption: 'Upload', uploadSizeBytes: size + FOOTER_SIZE },
     };
-    const created = await this.#session.call(
-      `creation of disk ${name}`,
-      signal,
-      async ({ disks }, options) => await disks.createOrUpdate(resourceGroup, name, disk, options),
-      this.#entry['image-import-timeout'],
+    const created = this.#session.change(`creation of disk ${name}`, signal, ({ disks }, options) =>
+      disks.createOrUpdate(resourceGroup, name, disk, options),
     );
-    return uploadDisk(created);
+    return uploadDisk(await created);
   }
 
   /** @returns the URL for the pages, which is a secret */
   async grant(name: string, signal: AbortSignal): Promise<string> {
     const { resourceGroup } = this.#session.account;
     const request = `grant of access to disk ${name}`;
-    const { accessSAS: url } = await this.#session.call(
-      request,
-      signal,
-      async ({ disks }, options) =>
-        await disks.grantAccess(
-          resourceGroup,
-          name,
-          { access: 'Write', durationInSeconds: ACCESS_TIME },
-          options,
-        ),
-      this.#entry['image-import-timeout'],
+    const access = { access: 'Write', durationInSeconds: ACCESS_TIME } as const;
+    const { accessSAS: url } = await this.#session.change(request, signal, ({ disks }, options) =>
+      disks.grantAccess(resourceGroup, name, access, options),
     );
     if (url !== undefined) return url;
-    throw cloudError(
-      'image-failed',
-      `provider ${this.#session.name}: ${request}`,
-      'the response does not contain a URL',
-    );
+    const subject = `provider ${this.#session.name}: ${request}`;
+    throw cloudError('image-failed', subject, 'the response does not contain a URL');
   }
 
   /** Revokes access, which completes the disk. */
   async revoke(name: string, signal: AbortSignal): Promise<void> {
     const { resourceGroup } = this.#session.account;
-    await this.#session.call(
-      `revocation of access to disk ${name}`,
-      signal,
-      async ({ disks }, options) => await disks.revokeAccess(resourceGroup, name, options),
-      this.#entry['image-import-timeout'],
+    await this.#session.change(`revocation of access to disk ${name}`, signal, ({ disks }, options) =>
+      disks.revokeAccess(resourceGroup, name, options),
     );
   }
 
@@ -142,11 +125,8 @@ export class UploadDisks {
   async #delete(disk: Pick<UploadDisk, 'name' | 'state'>, signal: AbortSignal): Promise<void> {
     const { resourceGroup } = this.#session.account;
     if (disk.state !== 'Unattached') await this.revoke(disk.name, signal).catch(unlessAbsent);
-    const deletion = this.#session.call(
-      `deletion of disk ${disk.name}`,
-      signal,
-      async ({ disks }, options) => await disks.delete(resourceGroup, disk.name, options),
-      this.#entry['image-import-timeout'],
+    const deletion = this.#session.change(`deletion of disk ${disk.name}`, signal, ({ disks }, options) =>
+      disks.delete(resourceGroup, disk.name, options),
     );
     await deletion.catch(unlessAbsent);
   }
