@@ -2,16 +2,13 @@ import type { AttestationDocument } from '@nodepool-builder/image-builder';
 import { MAX_ATTESTATION_SIZE } from '@nodepool-builder/image-builder/internal';
 import { cloudError } from '@nodepool-builder/image-builder/plugin';
 import type { ObjectStore, StoredObject } from './object-store.ts';
-import type { S3Keys } from './s3-keys.ts';
 
 /** Attestations next to images, one object each. */
 export class KeptAttestations {
   readonly #store: ObjectStore;
-  readonly #keys: S3Keys;
 
-  constructor(store: ObjectStore, keys: S3Keys) {
+  constructor(store: ObjectStore) {
     this.#store = store;
-    this.#keys = keys;
   }
 
   /**
@@ -26,7 +23,7 @@ export class KeptAttestations {
         throw cloudError('image-failed', `object ${this.#store.bucket}/${key}`, reason);
       }
       const text = await this.#store.read(key, signal);
-      const name = key.slice(this.#keys.attestations(externalId).length);
+      const name = key.slice(this.#store.keys.attestations(externalId).length);
       if (text !== undefined) documents.push({ name, text }); // An undefined text means that the object was removed meanwhile.
     }
     return documents;
@@ -38,7 +35,7 @@ export class KeptAttestations {
     signal: AbortSignal,
   ): Promise<void> {
     for (const { name, text } of documents) {
-      await this.#store.write(this.#keys.attestations(externalId) + name, text, signal);
+      await this.#store.write(this.#store.keys.attestations(externalId) + name, text, signal);
     }
   }
 
@@ -47,7 +44,7 @@ export class KeptAttestations {
   }
 
   async #list(externalId: string, signal: AbortSignal): Promise<readonly StoredObject[]> {
-    const objects = await this.#store.list(this.#keys.attestations(externalId), signal);
+    const objects = await this.#store.list(this.#store.keys.attestations(externalId), signal);
     return objects.filter(({ key }) => key.endsWith('.json'));
   }
 }

@@ -1,7 +1,6 @@
-import type { Logger } from '@nodepool-builder/image-builder';
 import { DamagedRecordError, RecordType } from '@nodepool-builder/image-builder/internal';
 import type { ObjectStore, StoredObject } from './object-store.ts';
-import { isNamedBy, type S3Keys } from './s3-keys.ts';
+import { isNamedBy } from './s3-keys.ts';
 
 const TEXT = { type: 'string', minLength: 1 } as const;
 
@@ -24,32 +23,28 @@ export type UploadRecord = ReturnType<typeof RECORD.parse>;
 /** Records of uploads, one object each. A record is written before anything else of the upload, and removed last. */
 export class BucketRecords {
   readonly #store: ObjectStore;
-  readonly #keys: S3Keys;
-  readonly #warn: (message: string) => void;
 
-  constructor(provider: string, store: ObjectStore, keys: S3Keys, logger: Logger) {
+  constructor(store: ObjectStore) {
     this.#store = store;
-    this.#keys = keys;
-    this.#warn = (message) => logger.warn(`provider ${provider}: ${message}; it is ignored`);
   }
 
   async read(uploadId: string, signal: AbortSignal): Promise<UploadRecord | undefined> {
-    return await this.#read(this.#keys.record(uploadId), signal);
+    return await this.#read(this.#store.keys.record(uploadId), signal);
   }
 
   async write(record: UploadRecord, signal: AbortSignal): Promise<void> {
-    await this.#store.write(this.#keys.record(record['upload-id']), RECORD.text(record), signal);
+    await this.#store.write(this.#store.keys.record(record['upload-id']), RECORD.text(record), signal);
   }
 
   async remove(uploadId: string, signal: AbortSignal): Promise<void> {
-    await this.#store.remove(this.#keys.record(uploadId), signal);
+    await this.#store.remove(this.#store.keys.record(uploadId), signal);
   }
 
   async all(
     signal: AbortSignal,
   ): Promise<{ readonly object: StoredObject; readonly record: UploadRecord }[]> {
     const found: { readonly object: StoredObject; readonly record: UploadRecord }[] = [];
-    for (const object of await this.#store.list(this.#keys.records, signal)) {
+    for (const object of await this.#store.list(this.#store.keys.records, signal)) {
       const record = await this.#read(object.key, signal);
       if (record !== undefined) found.push({ object, record });
     }
@@ -62,11 +57,11 @@ export class BucketRecords {
     try {
       const record = RECORD.parse(text, key);
       const { 'upload-id': uploadId, 'external-id': externalId } = record;
-      if (this.#keys.record(uploadId) === key && isNamedBy(uploadId, externalId)) return record;
+      if (this.#store.keys.record(uploadId) === key && isNamedBy(uploadId, externalId)) return record;
       throw new DamagedRecordError(key, 'it belongs to another upload');
     } catch (error) {
       if (!(error instanceof DamagedRecordError)) throw error;
-      this.#warn(error.message);
+      this.#store.warn(`${error.message}; it is ignored`);
       return undefined;
     }
   }

@@ -1,9 +1,8 @@
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { attempt } from '@nodepool-builder/image-builder/internal';
+import { attempt, runCheck } from '@nodepool-builder/image-builder/internal';
 import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import type { ObjectStore } from './object-store.ts';
-import type { S3Keys } from './s3-keys.ts';
-import type { StoredImages } from './stored-images.ts';
+import { StoredImages } from './stored-images.ts';
 
 /** Id of a nonexistent multipart upload. */
 const NO_UPLOAD = 'VXBsb2FkSWQgb2YgdGhlIGRvY3Rvcg';
@@ -12,19 +11,15 @@ const NO_UPLOAD = 'VXBsb2FkSWQgb2YgdGhlIGRvY3Rvcg';
 const ACTION = /not authorized to perform: ([\w:]+)/;
 
 /** Lists the images of a bucket, and checks the permissions for uploads. */
-export async function* diagnoseBucket(
-  subject: string,
-  store: ObjectStore,
-  keys: S3Keys,
-  images: StoredImages,
-  signal: AbortSignal,
-): AsyncGenerator<CheckResult> {
-  const listed = await attempt(subject, signal, async () => await images.whole(signal));
-  const count = listed.value?.length ?? 0;
-  const message = `has ${count} ${count === 1 ? 'image' : 'images'}`;
-  yield listed.problem ?? { subject, status: 'ok', message };
-  if (!listed.problem)
-    yield await diagnoseUploads(`permissions for uploads to ${subject}`, store, keys, signal);
+export async function* diagnoseBucket(store: ObjectStore, signal: AbortSignal): AsyncGenerator<CheckResult> {
+  const subject = `bucket ${store.bucket} of provider ${store.provider}`;
+  const listed = await runCheck(subject, signal, async () => {
+    const { length } = await new StoredImages(store).whole(signal);
+    return `has ${length} ${length === 1 ? 'image' : 'images'}`;
+  });
+  yield listed;
+  if (listed.status === 'ok')
+    yield await diagnoseUploads(`permissions for uploads to ${subject}`, store, signal);
 }
 
 /**
@@ -34,10 +29,9 @@ export async function* diagnoseBucket(
 async function diagnoseUploads(
   subject: string,
   store: ObjectStore,
-  keys: S3Keys,
   signal: AbortSignal,
 ): Promise<CheckResult> {
-  const Key = `${keys.records}doctor`;
+  const Key = `${store.keys.records}doctor`;
   const object = { Bucket: store.bucket, Key };
   const missing = new Set<string>();
   const ask = async <T>(

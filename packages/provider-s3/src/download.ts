@@ -1,9 +1,9 @@
 import { createHash, type Hash } from 'node:crypto';
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, rename } from 'node:fs/promises';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { OperationOptions } from '@nodepool-builder/image-builder';
-import { asImageError, type DirectoryManifest, writeSparse } from '@nodepool-builder/image-builder/internal';
+import { type DirectoryManifest, withNewFile, writeSparse } from '@nodepool-builder/image-builder/internal';
 import { CloudError, cloudError, signalOf, steadyProgress } from '@nodepool-builder/image-builder/plugin';
 import type { ObjectStore } from './object-store.ts';
 
@@ -34,11 +34,9 @@ export async function download({ store, key, manifest, path, ...options }: Downl
   const signal = signalOf(options);
   const report = steadyProgress(options.onProgress ?? (() => {}));
   const partial = path + PARTIAL;
-  const file = await open(partial, 'w');
-  try {
+  await withNewFile(partial, `writing "${partial}"`, async (file) => {
     const fetched: Fetched = {
       file,
-      path: partial,
       hash: createHash('sha256'),
       position: 0,
       etag: undefined,
@@ -66,17 +64,13 @@ export async function download({ store, key, manifest, path, ...options }: Downl
     }
     await file.truncate(fetched.position);
     await file.sync();
-    await rename(partial, path);
-  } finally {
-    await file.close();
-    await rm(partial, { force: true });
-  }
+  });
+  await rename(partial, path);
 }
 
 /** The part of an image that has been received. */
 interface Fetched {
   readonly file: FileHandle;
-  readonly path: string;
   hash: Hash;
   position: number;
   /** ETag of the object that the first bytes came from. The rest must have the same ETag. */
@@ -105,7 +99,7 @@ async function fetchRest(
   onBytes: () => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const { file, path, position, etag } = fetched;
+  const { file, position, etag } = fetched;
   const rest = position > 0 && { Range: `bytes=${position}-`, ...(etag && { IfMatch: etag }) };
   await store.call('GetObject', key, signal, async (client, request) => {
     const response = await client.getObject({ Bucket: store.bucket, Key: key, ...rest }, request);
@@ -113,9 +107,7 @@ async function fetchRest(
     fetched.etag ??= response.ETag;
     for await (const chunk of addAbortSignal(signal, response.Body as Readable) as AsyncIterable<Buffer>) {
       fetched.hash.update(chunk);
-      await writeSparse(file, chunk, fetched.position).catch((error: unknown) => {
-        throw asImageError(error, `writing "${path}"`);
-      });
+      await writeSparse(file, chunk, fetched.position);
       fetched.position += chunk.length;
       onBytes();
     }

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import type { Checksums, Logger, UploadRequest } from '@nodepool-builder/image-builder';
+import type { Checksums, UploadRequest } from '@nodepool-builder/image-builder';
 import {
   checkAttestationName,
   type DirectoryManifest,
@@ -19,28 +19,23 @@ import {
   startMultipart,
 } from './multipart-upload.ts';
 import type { ObjectStore, StoredObject } from './object-store.ts';
-import type { S3Keys } from './s3-keys.ts';
-import type { S3Entry } from './s3-settings.ts';
 import type { StoredImages } from './stored-images.ts';
 
 /** Creates the objects of images, and removes the objects of unfinished uploads. */
 export class ImageUploads {
   readonly attestations: KeptAttestations;
-  readonly #entry: S3Entry;
   readonly #store: ObjectStore;
-  readonly #keys: S3Keys;
   readonly #images: StoredImages;
   readonly #records: BucketRecords;
-  readonly #logger: Logger;
+  readonly #concurrency: number;
 
-  constructor(entry: S3Entry, store: ObjectStore, keys: S3Keys, images: StoredImages, logger: Logger) {
-    this.attestations = new KeptAttestations(store, keys);
-    this.#entry = entry;
+  /** @param concurrency max concurrent parts of an upload */
+  constructor(store: ObjectStore, images: StoredImages, concurrency: number) {
+    this.attestations = new KeptAttestations(store);
     this.#store = store;
-    this.#keys = keys;
     this.#images = images;
-    this.#records = new BucketRecords(entry.name, store, keys, logger);
-    this.#logger = logger;
+    this.#records = new BucketRecords(store);
+    this.#concurrency = concurrency;
   }
 
   /** Creates the object of an image, its attestations and its manifest, unless they exist. */
@@ -58,7 +53,7 @@ export class ImageUploads {
     const record = await this.#records.read(uploadId, signal);
     if (record === undefined) return;
     const { 'external-id': externalId } = record;
-    await abortMultiparts({ store: this.#store, key: this.#keys.image(externalId), signal });
+    await abortMultiparts({ store: this.#store, key: this.#store.keys.image(externalId), signal });
     if ((await this.#images.manifest(externalId, signal)) === undefined) {
       await this.removeObject(externalId, uploadId, signal);
     }
@@ -67,12 +62,10 @@ export class ImageUploads {
 
   /** Removes the object and the attestations of an upload. Keeps objects that came from elsewhere. */
   async removeObject(externalId: string, uploadId: string, signal: AbortSignal): Promise<void> {
-    const key = this.#keys.image(externalId);
+    const key = this.#store.keys.image(externalId);
     const object = await this.#store.head(key, signal);
     if (object !== undefined && isMadeBy(uploadId, object)) await this.#store.remove(key, signal);
-    else if (object !== undefined) {
-      this.#logger.warn(`provider ${this.#entry.name}: ${foreignObject(this.#store.bucket, key).message}`);
-    }
+    else if (object !== undefined) this.#store.warn(foreignObject(this.#store.bucket, key).message);
     await this.attestations.remove(externalId, signal);
   }
 
@@ -84,7 +77,7 @@ export class ImageUploads {
       const changedAt = await this.#lastChange(object, record, signal);
       parts.push({
         uploadId,
-        subject: `object ${this.#keys.image(externalId)} (unfinished)`,
+        subject: `object ${this.#store.keys.image(externalId)} (unfinished)`,
         changedAt: new Date(changedAt),
         remove: async (again) => {
           const now = (await this.#records.all(again)).find((each) => each.object.key === object.key);
@@ -101,9 +94,9 @@ export class ImageUploads {
   async #make({ request, ...running }: CloudUpload, externalId: string): Promise<void> {
     const { uploadId, imageId, imageName, file, builtAt, metadata = {} } = request;
     const { signal } = running;
-    const key = this.#keys.image(externalId);
-    const concurrency = this.#entry['upload-concurrency'];
-    const upload: MultipartUpload = { ...running, store: this.#store, key, uploadId, file, concurrency };
+    const key = this.#store.keys.image(externalId);
+    const [store, concurrency] = [this.#store, this.#concurrency];
+    const upload: MultipartUpload = { ...running, store, key, uploadId, file, concurrency };
     if (!(await this.#isDone(externalId, signal))) {
       const built = builtAt ?? (await stat(file.path)).mtime;
       for (const { name } of request.attestations ?? []) checkAttestationName(name);
@@ -121,7 +114,7 @@ export class ImageUploads {
         uploaded: uploaded.toISOString(),
         metadata,
       };
-      await this.#store.write(this.#keys.manifest(externalId), MANIFEST.text(manifest), signal);
+      await this.#store.write(this.#store.keys.manifest(externalId), MANIFEST.text(manifest), signal);
     }
     // If a response was lost, there may be another multipart upload.
     await abortMultiparts(upload);
@@ -132,7 +125,7 @@ export class ImageUploads {
   async #isDone(externalId: string, signal: AbortSignal): Promise<boolean> {
     const manifest = await this.#images.manifest(externalId, signal);
     if (manifest === undefined) return false;
-    return (await this.#store.head(this.#keys.image(externalId), signal))?.size === manifest.size;
+    return (await this.#store.head(this.#store.keys.image(externalId), signal))?.size === manifest.size;
   }
 
   /** Creates the object of an image, unless an earlier attempt has created it. */
@@ -141,7 +134,7 @@ export class ImageUploads {
     const { key, signal } = upload;
     const object = await this.#store.head(key, signal);
     if (object !== undefined && !isMadeBy(uploadId, object)) throw foreignObject(this.#store.bucket, key);
-    const manifestKey = this.#keys.manifest(externalId);
+    const manifestKey = this.#store.keys.manifest(externalId);
     if ((await this.#store.head(manifestKey, signal)) !== undefined) {
       if ((await this.#images.manifest(externalId, signal)) === undefined)
         throw foreignObject(this.#store.bucket, manifestKey);
@@ -180,7 +173,7 @@ export class ImageUploads {
     { 'external-id': externalId, 'multipart-id': id }: UploadRecord,
     signal: AbortSignal,
   ): Promise<number> {
-    const multipart = { store: this.#store, key: this.#keys.image(externalId), signal };
+    const multipart = { store: this.#store, key: this.#store.keys.image(externalId), signal };
     const part = id === undefined ? undefined : await lastPartAt(multipart, id);
     return Math.max(changedAt.getTime(), part ?? 0);
   }

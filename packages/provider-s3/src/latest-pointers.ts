@@ -1,7 +1,6 @@
-import { ImageError, type ImageFormat, type Logger } from '@nodepool-builder/image-builder';
+import { ImageError, type ImageFormat } from '@nodepool-builder/image-builder';
 import { type DatedImage, Mutex, newestBuildFirst } from '@nodepool-builder/image-builder/internal';
 import type { ObjectStore } from './object-store.ts';
-import type { S3Keys } from './s3-keys.ts';
 import type { StoredImage, StoredImages } from './stored-images.ts';
 
 /** Max consecutive writes of a pointer. */
@@ -9,24 +8,18 @@ const ROUNDS = 10;
 
 /** Objects that point to the latest build of each image. */
 export class LatestPointers {
-  readonly #provider: string;
   readonly #store: ObjectStore;
-  readonly #keys: S3Keys;
   readonly #images: StoredImages;
-  readonly #logger: Logger;
   readonly #mutex = new Mutex();
 
-  constructor(provider: string, store: ObjectStore, keys: S3Keys, images: StoredImages, logger: Logger) {
-    this.#provider = provider;
+  constructor(store: ObjectStore, images: StoredImages) {
     this.#store = store;
-    this.#keys = keys;
     this.#images = images;
-    this.#logger = logger;
   }
 
   /** Writes the key and the manifest of the latest build to `<image-name>-latest.<extension>.json`. */
   async point(imageName: string, format: ImageFormat, signal: AbortSignal, without?: string): Promise<void> {
-    const key = this.#keys.latest(imageName, format);
+    const key = this.#store.keys.latest(imageName, format);
     await this.#mutex.run(async () => {
       // Repeats after each change, because another process may have written the pointer without seeing this image.
       for (let round = 0; round < ROUNDS; round++) {
@@ -41,15 +34,13 @@ export class LatestPointers {
         if (text === before) return;
         await (text === undefined ? this.#store.remove(key, signal) : this.#store.write(key, text, signal));
       }
-      this.#logger.warn(
-        `provider ${this.#provider}: other processes still change ${key} after ${ROUNDS} changes`,
-      );
+      this.#store.warn(`other processes still change ${key} after ${ROUNDS} changes`);
     });
   }
 
   /** @throws ImageError `provider-refused` if a foreign object has the name of the pointer */
   async read(imageName: string, format: ImageFormat, signal: AbortSignal): Promise<string | undefined> {
-    const key = this.#keys.latest(imageName, format);
+    const key = this.#store.keys.latest(imageName, format);
     const text = await this.#store.read(key, signal);
     if (text === undefined || /^\{\s*"external-id":/.test(text)) return text;
     throw foreignObject(this.#store.bucket, key);

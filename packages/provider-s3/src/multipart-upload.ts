@@ -81,7 +81,7 @@ export async function sendParts(upload: MultipartUpload, multipart: Multipart): 
   try {
     for (let number = 1; position < file.size || number === 1; number++) {
       const bytes = Buffer.allocUnsafe(Math.min(partSize, file.size - position));
-      await fill(source, bytes, position);
+      await source.read(bytes, position);
       position += bytes.length;
       for (const hash of hashes) hash.update(bytes);
       const digest = createHash('md5').update(bytes).digest();
@@ -227,11 +227,5 @@ export async function abortMultiparts({ store, key, signal }: OpenMultipart): Pr
       client.abortMultipartUpload({ Bucket: store.bucket, Key, UploadId }, options),
     );
     await aborted.catch(unlessMissing);
-  }
-}
-
-async function fill(source: SteadyFile, bytes: Buffer, position: number): Promise<void> {
-  for (let length = 0; length < bytes.length; ) {
-    length += (await source.read(bytes.subarray(length), position + length)).length;
   }
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { S3, S3ClientConfig } from '@aws-sdk/client-s3';
-import { ImageError } from '@nodepool-builder/image-builder';
+import { ImageError, type Logger } from '@nodepool-builder/image-builder';
 import { noResponse, readBounded } from '@nodepool-builder/image-builder/internal';
 import {
   CloudError,
@@ -13,6 +13,7 @@ import {
   responseMeter,
 } from '@nodepool-builder/image-builder/plugin';
 import { CHECK_PLACE, checkResponse } from './check-response.ts';
+import { S3Keys } from './s3-keys.ts';
 import type { S3Entry } from './s3-settings.ts';
 
 /** S3 error codes that are more specific than their HTTP status. */
@@ -55,6 +56,7 @@ const EXPIRED = /Expired|InvalidAccessKeyId|InvalidToken|^Unknown|^Forbidden$/;
 
 export interface StoreOptions {
   readonly entry: S3Entry;
+  readonly logger?: Logger | undefined;
   /** Max attempts per request. Default 6. */
   readonly attempts?: number;
   readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
@@ -91,17 +93,27 @@ type Credentials = Awaited<ReturnType<S3['config']['credentials']>>;
 
 type Request<T> = (client: S3, options: RequestOptions) => Promise<T>;
 
-/** A bucket. The SDK is loaded on the first request. */
+/** A provider's objects in a bucket. The SDK is loaded on the first request. */
 export class ObjectStore {
+  readonly bucket: string;
+  readonly keys: S3Keys;
   readonly #options: StoreOptions;
   #client: Promise<S3> | undefined;
 
   constructor(options: StoreOptions) {
+    const { 'bucket-name': bucket = '', prefix } = options.entry;
+    this.bucket = bucket;
+    this.keys = new S3Keys(prefix);
     this.#options = options;
   }
 
-  get bucket(): string {
-    return this.#options.entry['bucket-name'] ?? '';
+  /** Name of the provider. */
+  get provider(): string {
+    return this.#options.entry.name;
+  }
+
+  warn(message: string): void {
+    this.#options.logger?.warn(`provider ${this.provider}: ${message}`);
   }
 
   /** Runs one request. @throws CloudError, or the signal's reason */
@@ -193,7 +205,7 @@ export class ObjectStore {
   }
 
   #subject(task: string, key: string): string {
-    return `provider ${this.#options.entry.name}: ${task} ${this.bucket}/${key}`;
+    return `provider ${this.provider}: ${task} ${this.bucket}/${key}`;
   }
 
   async #open(): Promise<S3> {

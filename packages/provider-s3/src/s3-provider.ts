@@ -25,7 +25,7 @@ import { download } from './download.ts';
 import { ImageUploads } from './image-uploads.ts';
 import { LatestPointers } from './latest-pointers.ts';
 import { ObjectStore, type StoreOptions } from './object-store.ts';
-import { externalIdOf, S3Keys } from './s3-keys.ts';
+import { externalIdOf } from './s3-keys.ts';
 import type { S3Entry } from './s3-settings.ts';
 import { type StoredImage, StoredImages } from './stored-images.ts';
 
@@ -43,22 +43,19 @@ export interface S3ProviderOptions extends StoreOptions, CloudImagesOptions<S3En
  * support: uploads never share a key, and a pointer is checked after it was written.
  */
 export class S3Provider extends CloudImages<S3Entry, StoredImage | undefined> {
-  readonly #options: S3ProviderOptions;
+  readonly #options: StoreOptions;
   readonly #store: ObjectStore;
-  readonly #keys: S3Keys;
   readonly #images: StoredImages;
   readonly #latest: LatestPointers;
   readonly #uploads: ImageUploads;
 
   constructor(options: S3ProviderOptions) {
     super(options);
-    const { entry, logger } = this;
     this.#options = options;
     this.#store = new ObjectStore(options);
-    this.#keys = new S3Keys(entry.prefix);
-    this.#images = new StoredImages(this.name, this.#store, this.#keys, logger);
-    this.#latest = new LatestPointers(this.name, this.#store, this.#keys, this.#images, logger);
-    this.#uploads = new ImageUploads(entry, this.#store, this.#keys, this.#images, logger);
+    this.#images = new StoredImages(this.#store);
+    this.#latest = new LatestPointers(this.#store, this.#images);
+    this.#uploads = new ImageUploads(this.#store, this.#images, this.entry['upload-concurrency']);
   }
 
   protected async listImages(signal: AbortSignal): Promise<readonly CloudImage<StoredImage>[]> {
@@ -72,7 +69,7 @@ export class S3Provider extends CloudImages<S3Entry, StoredImage | undefined> {
     checkExternalId(externalId);
     const manifest = await this.#images.manifest(externalId, signal);
     if (manifest !== undefined) return describeManifest(this.name, { externalId, manifest, isWhole: true });
-    const object = await this.#store.head(this.#keys.image(externalId), signal);
+    const object = await this.#store.head(this.#store.keys.image(externalId), signal);
     return object && foreignImage(externalId);
   }
 
@@ -89,7 +86,7 @@ export class S3Provider extends CloudImages<S3Entry, StoredImage | undefined> {
     await this.#latest.read(imageName, file.format, signal);
     await this.#uploads.make(running, externalId);
     await this.#latest.point(imageName, file.format, signal);
-    const stored = await this.#store.head(this.#keys.image(externalId), signal);
+    const stored = await this.#store.head(this.#store.keys.image(externalId), signal);
     return { externalId, ...(stored && { reported: { 's3-etag': stored.etag.replaceAll('"', '') } }) };
   }
 
@@ -102,7 +99,7 @@ export class S3Provider extends CloudImages<S3Entry, StoredImage | undefined> {
     const { 'image-name': imageName, 'upload-id': uploadId, format } = native.manifest;
     await this.#latest.point(imageName, format, signal, externalId);
     await this.#uploads.removeObject(externalId, uploadId, signal);
-    await this.#store.remove(this.#keys.manifest(externalId), signal);
+    await this.#store.remove(this.#store.keys.manifest(externalId), signal);
     await this.#latest.point(imageName, format, signal); // Another process may have moved the pointer back.
   }
 
@@ -122,7 +119,13 @@ export class S3Provider extends CloudImages<S3Entry, StoredImage | undefined> {
    */
   async download(externalId: string, path: string, options: OperationOptions = {}): Promise<void> {
     const manifest = await this.#existing(externalId, signalOf(options));
-    await download({ ...options, store: this.#store, key: this.#keys.image(externalId), manifest, path });
+    await download({
+      ...options,
+      store: this.#store,
+      key: this.#store.keys.image(externalId),
+      manifest,
+      path,
+    });
   }
 
   /** @throws CloudError, ImageError `image-not-found` */
@@ -152,9 +155,7 @@ export class S3Provider extends CloudImages<S3Entry, StoredImage | undefined> {
   async *diagnose(options: OperationOptions = {}): AsyncIterable<CheckResult> {
     const store = new ObjectStore({ ...this.#options, attempts: 1 });
     try {
-      const images = new StoredImages(this.name, store, this.#keys, this.logger);
-      const subject = `bucket ${store.bucket} of provider ${this.name}`;
-      yield* diagnoseBucket(subject, store, this.#keys, images, signalOf(options));
+      yield* diagnoseBucket(store, signalOf(options));
     } finally {
       store.close();
     }

@@ -1,11 +1,10 @@
-import type { Logger } from '@nodepool-builder/image-builder';
 import {
   DamagedRecordError,
   type DirectoryManifest,
   MANIFEST,
 } from '@nodepool-builder/image-builder/internal';
 import type { ObjectStore } from './object-store.ts';
-import { externalIdOf, type S3Keys } from './s3-keys.ts';
+import { externalIdOf } from './s3-keys.ts';
 
 /** Max concurrent reads of manifests. */
 const READS = 16;
@@ -20,18 +19,12 @@ export interface StoredImage {
 
 /** Manifests of a provider. */
 export class StoredImages {
-  readonly #provider: string;
   readonly #store: ObjectStore;
-  readonly #keys: S3Keys;
-  readonly #logger: Logger;
   /** Manifests read so far, by key and ETag. Undefined for objects that are not a manifest. */
   readonly #read = new Map<string, DirectoryManifest | undefined>();
 
-  constructor(provider: string, store: ObjectStore, keys: S3Keys, logger: Logger) {
-    this.#provider = provider;
+  constructor(store: ObjectStore) {
     this.#store = store;
-    this.#keys = keys;
-    this.#logger = logger;
   }
 
   /** Lists images whose object is complete. */
@@ -40,19 +33,20 @@ export class StoredImages {
   }
 
   async all(signal: AbortSignal): Promise<readonly StoredImage[]> {
-    const objects = new Map((await this.#store.list(this.#keys.prefix, signal)).map((one) => [one.key, one]));
+    const { keys } = this.#store;
+    const objects = new Map((await this.#store.list(keys.prefix, signal)).map((one) => [one.key, one]));
     const found: StoredImage[] = [];
     const versions = new Set<string>();
     const rest = objects.values();
     const read = async (): Promise<void> => {
       for (const { key, etag } of rest) {
-        const externalId = this.#keys.externalId(key);
+        const externalId = keys.externalId(key);
         if (externalId === undefined) continue;
         const version = `${key} ${etag}`;
         versions.add(version);
         if (!this.#read.has(version)) this.#read.set(version, await this.manifest(externalId, signal));
         const manifest = this.#read.get(version);
-        const size = objects.get(this.#keys.image(externalId))?.size;
+        const size = objects.get(keys.image(externalId))?.size;
         if (manifest) found.push({ externalId, manifest, isWhole: size === manifest.size });
       }
     };
@@ -63,18 +57,18 @@ export class StoredImages {
 
   /** Reads the manifest of an image; undefined if it does not exist. An object that is not our manifest is ignored. */
   async manifest(externalId: string, signal: AbortSignal): Promise<DirectoryManifest | undefined> {
-    const key = this.#keys.manifest(externalId);
+    const key = this.#store.keys.manifest(externalId);
     const text = await this.#store.read(key, signal);
     if (text === undefined) return undefined;
     try {
       const manifest = MANIFEST.parse(text, key);
       const { 'upload-id': uploadId, 'image-id': imageId, 'image-name': imageName, format } = manifest;
-      const named = externalIdOf(this.#provider, { uploadId, imageId, imageName, format });
+      const named = externalIdOf(this.#store.provider, { uploadId, imageId, imageName, format });
       if (named === externalId) return manifest;
       throw new DamagedRecordError(key, `it belongs to ${named}`);
     } catch (error) {
       const { message } = error as Error;
-      this.#logger.warn(`provider ${this.#provider}: ${message}; it is not a manifest, and is ignored`);
+      this.#store.warn(`${message}; it is not a manifest, and is ignored`);
       return undefined;
     }
   }
