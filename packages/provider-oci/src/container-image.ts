@@ -1,7 +1,12 @@
 import { pipeline, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { createGunzip } from 'node:zlib';
-import { ImageError, type ImageFormat } from '@nodepool-builder/image-builder';
+import {
+  ImageError,
+  type ImageFormat,
+  type SettingsOf,
+  type SettingsSchema,
+} from '@nodepool-builder/image-builder';
 import { checksumsOf } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { uploadBlob } from './blob-upload.ts';
@@ -147,13 +152,9 @@ class Archive {
       : [{ ...descriptor, ...(await this.#platform(config)) }];
   }
 
-  async parse<T>(reader: { parse(text: string): T }, name: string): Promise<T> {
+  async parse<S extends SettingsSchema>(reader: JsonReader<S>, name: string): Promise<SettingsOf<S>> {
     const text = (await this.#read(name)).toString();
-    try {
-      return reader.parse(text);
-    } catch (error) {
-      throw this.damaged(`in ${name}, ${(error as Error).message}`);
-    }
+    return reader.parse(text, (reason) => this.damaged(`in ${name}, ${reason}`));
   }
 
   damaged(reason: string): ImageError {

@@ -149,17 +149,11 @@ async function askHelper(name: string, server: string, subject: string): Promise
   });
   child.stdin?.on('error', () => {}); // The helper may exit without reading its input.
   child.stdin?.end(server);
-  const { Username: username, Secret: secret } = readReply(await promise, `${subject}: ${program}`);
+  const { Username: username, Secret: secret } = HELPER_REPLY.parse(await promise, (reason) =>
+    cloudError('auth-failed', `${subject}: ${program}`, `its output cannot be read: ${reason}`),
+  );
   if (!secret) return undefined;
   return username === '<token>' ? { identityToken: secret } : { username: username ?? '', password: secret };
-}
-
-function readReply(text: string, subject: string): ReturnType<(typeof HELPER_REPLY)['parse']> {
-  try {
-    return HELPER_REPLY.parse(text);
-  } catch (error) {
-    throw cloudError('auth-failed', subject, `its output cannot be read: ${(error as Error).message}`);
-  }
 }
 
 const HELPER_REPLY = new JsonReader({ type: 'object', properties: { Username: TEXT, Secret: TEXT } });

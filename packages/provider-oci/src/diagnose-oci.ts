@@ -1,5 +1,5 @@
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { attempt } from '@nodepool-builder/image-builder/internal';
+import { runCheck } from '@nodepool-builder/image-builder/internal';
 import { tryDeletion, tryUpload } from './blob-upload.ts';
 import type { Registry } from './registry.ts';
 
@@ -11,24 +11,18 @@ export async function* diagnoseRegistry(
   signal: AbortSignal,
 ): AsyncGenerator<CheckResult> {
   const subject = `repository of provider ${provider}`;
-  const tags = await attempt(subject, signal, async () => await registry.tags(signal));
-  if (tags.problem) {
-    yield tags.problem;
-    return;
-  }
-  yield {
-    subject,
-    status: 'ok',
-    message: `${repository} has ${tags.value.length} ${tags.value.length === 1 ? 'tag' : 'tags'}`,
-  };
-  const rights = `push permission of provider ${provider}`;
-  const pushed = await attempt(rights, signal, async () => await tryUpload(registry, signal));
-  yield pushed.problem ?? {
-    subject: rights,
-    status: 'ok',
-    message: `uploads to ${repository} are permitted`,
-  };
-  const deletions = `delete permission of provider ${provider}`;
-  const deleted = await attempt(deletions, signal, async () => await tryDeletion(registry, signal));
-  yield deleted.problem ?? { subject: deletions, status: 'ok', message: `${repository} permits deletions` };
+  const listed = await runCheck(subject, signal, async () => {
+    const { length } = await registry.tags(signal);
+    return `${repository} has ${length} ${length === 1 ? 'tag' : 'tags'}`;
+  });
+  yield listed;
+  if (listed.status !== 'ok') return;
+  yield await runCheck(`push permission of provider ${provider}`, signal, async () => {
+    await tryUpload(registry, signal);
+    return `uploads to ${repository} are permitted`;
+  });
+  yield await runCheck(`delete permission of provider ${provider}`, signal, async () => {
+    await tryDeletion(registry, signal);
+    return `${repository} permits deletions`;
+  });
 }

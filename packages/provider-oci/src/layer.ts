@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { constants, gzip, zstdCompress } from 'node:zlib';
 import type { OciEntry } from './oci-settings.ts';
@@ -117,21 +116,4 @@ function tarHeader({ name, mode, size, isDirectory = false }: TarEntry): Buffer 
   const sum = header.reduce((total, byte) => total + byte, 0);
   header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
   return header;
-}
-
-/** Passes chunks through and hashes them. */
-export class Tap {
-  readonly #hash = createHash('sha256');
-
-  async *of(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
-    for await (const piece of pieces) {
-      this.#hash.update(piece);
-      yield piece;
-    }
-  }
-
-  /** Returns the hex digest. Call it after the last chunk. */
-  digest(): string {
-    return this.#hash.digest('hex');
-  }
 }

@@ -1,8 +1,9 @@
+import { createHash } from 'node:crypto';
 import { HashedReader, ImageError } from '@nodepool-builder/image-builder';
-import { formatRow } from '@nodepool-builder/image-builder/internal';
+import { formatRow, hashed } from '@nodepool-builder/image-builder/internal';
 import { uploadBlob } from './blob-upload.ts';
 import { annotationsOf, type Descriptor, MANIFEST_TYPE, type NewManifest, tagOf } from './image-manifest.ts';
-import { compressed, containerDisk, SUFFIXES, Tap } from './layer.ts';
+import { compressed, containerDisk, SUFFIXES } from './layer.ts';
 import {
   blobState,
   type OciUpload,
@@ -114,14 +115,14 @@ async function pushLayer(upload: OciUpload, wrap?: Wrap): Promise<SentLayer> {
     });
     try {
       if (reader.size !== size) throw changed(path, `it has ${reader.size} bytes, not ${size}`);
-      const [file, tar] = [new Tap(), new Tap()];
-      const content = file.of(reader.pieces());
-      yield* compressed(wrap === undefined ? content : tar.of(wrap(content)), entry.compression);
+      const [file, tar] = [createHash('sha256'), createHash('sha256')];
+      const content = hashed(reader.pieces(), file);
+      yield* compressed(wrap === undefined ? content : hashed(wrap(content), tar), entry.compression);
       const checksums = await reader.checksums;
-      const sha256 = file.digest();
+      const sha256 = file.digest('hex');
       if (checksums.sha256 !== sha256)
         throw changed(path, `its sha256 is ${sha256}, not ${checksums.sha256}`);
-      layer = { diffId: `sha256:${wrap === undefined ? sha256 : tar.digest()}`, checksums };
+      layer = { diffId: `sha256:${wrap === undefined ? sha256 : tar.digest('hex')}`, checksums };
     } finally {
       await reader.close();
     }

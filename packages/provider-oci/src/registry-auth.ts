@@ -105,16 +105,10 @@ async function fetchToken(
     // A 404 from a wrong token service must not look like a missing image.
     throw cloudError('auth-failed', what, error.message, { remedy: 'check the registry that refers to it' });
   }
-  const { token, access_token: accessToken } = readToken(response.body, what);
+  const { token, access_token: accessToken } = TOKEN.parse(response.body, (reason) =>
+    cloudError('service-unavailable', what, reason),
+  );
   const found = token || accessToken;
   if (found) return found;
   throw cloudError('auth-failed', what, 'the response contains no token');
-}
-
-function readToken(body: string, subject: string): ReturnType<(typeof TOKEN)['parse']> {
-  try {
-    return TOKEN.parse(body);
-  } catch (error) {
-    throw cloudError('service-unavailable', subject, (error as Error).message);
-  }
 }

@@ -1,5 +1,5 @@
 import { ImageError, type ImageKey, type Logger, type UploadRequest } from '@nodepool-builder/image-builder';
-import { Mutex, newestBuildFirst } from '@nodepool-builder/image-builder/internal';
+import { type DatedImage, Mutex, newestBuildFirst } from '@nodepool-builder/image-builder/internal';
 import { digestsBelow, latestTag, type OciImage, readImage, tagOf } from './image-manifest.ts';
 import type { OciEntry } from './oci-settings.ts';
 import type { Registry, StoredManifest } from './registry.ts';
@@ -217,9 +217,6 @@ export class RegistryImages {
   }
 }
 
-function dated({ imageId, builtAt }: Build): {
-  readonly imageId: string;
-  readonly builtAt: number | undefined;
-} {
+function dated({ imageId, builtAt }: Build): DatedImage {
   return { imageId, builtAt: builtAt?.getTime() };
 }

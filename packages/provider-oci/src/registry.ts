@@ -21,6 +21,7 @@ import {
   unlessAbsent,
 } from '@nodepool-builder/image-builder/plugin';
 import type { Credentials } from './credentials.ts';
+import { INDEX_TYPE, MANIFEST_TYPE } from './image-manifest.ts';
 import type { RepositoryName } from './oci-settings.ts';
 import { authorize, type Challenge, parseChallenge } from './registry-auth.ts';
 import { DeletionForbiddenError, registryError } from './registry-error.ts';
@@ -30,19 +31,17 @@ const TIMEOUT = 600;
 
 const RETRY: RetryLimits = { attempts: 6, firstDelay: 1, maxDelay: 30, maxRetryAfter: 300 };
 
-const MANIFEST_TYPES = [
-  'application/vnd.oci.image.manifest.v1+json',
-  'application/vnd.oci.image.index.v1+json',
-] as const;
-
 /**
- * Docker media types. A registry hides manifests whose type a client does not accept, but their tags are also in use.
+ * Media types of manifests, also docker's. A registry hides manifests whose type a client does not accept, but their
+ * tags are also in use.
  */
-const FOREIGN_TYPES = [
+const MANIFEST_TYPES = [
+  MANIFEST_TYPE,
+  INDEX_TYPE,
   'application/vnd.docker.distribution.manifest.v2+json',
   'application/vnd.docker.distribution.manifest.list.v2+json',
   '*/*',
-] as const;
+].join(', ');
 
 const TAGS = new JsonReader({
   type: 'object',
@@ -143,7 +142,7 @@ export class Registry {
     const request = {
       task: `GET manifest ${reference}`,
       path: `manifests/${reference}`,
-      headers: { accept: [...MANIFEST_TYPES, ...FOREIGN_TYPES].join(', ') },
+      headers: { accept: MANIFEST_TYPES },
       signal,
     };
     const response = await this.request(request).catch(unlessAbsent);
@@ -187,7 +186,8 @@ export class Registry {
         return unlessAbsent(error);
       });
       if (response === undefined) return { entries: [] };
-      const entries = this.#readTags(response.body);
+      const { tags } = TAGS.parse(response.body, (reason) => this.#invalid('GET tags', reason));
+      const entries = tags ?? [];
       const next = nextPage([response.headers.link ?? ''].flat().join(','));
       return { entries, next: entries.length === 0 ? undefined : next };
     });
@@ -214,14 +214,6 @@ export class Registry {
     const reason = `the registry returned a location without TLS, ${url?.origin ?? 'which is not a URL'}`;
     const remedy = 'correct the host in its configuration, or X-Forwarded-Proto of its proxy';
     throw cloudError('bad-request', this.subject, `${reason}; ${remedy}`);
-  }
-
-  #readTags(body: string): readonly string[] {
-    try {
-      return TAGS.parse(body).tags ?? [];
-    } catch (error) {
-      throw this.#invalid('GET tags', (error as Error).message);
-    }
   }
 
   #invalid(task: string, reason: string): CloudError {
