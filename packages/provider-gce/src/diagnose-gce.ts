@@ -1,5 +1,5 @@
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { attempt } from '@nodepool-builder/image-builder/internal';
+import { attempt, checkQuota } from '@nodepool-builder/image-builder/internal';
 import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import type { GceClients, GceSession } from './gce-session.ts';
 import type { GceEntry } from './gce-settings.ts';
@@ -24,9 +24,6 @@ const BUCKET_PERMISSIONS = [
   'storage.objects.get',
   'storage.objects.list',
 ];
-
-/** Share of a quota from which it counts as nearly used up. */
-const NEARLY_FULL = 0.9;
 
 const REMEDY = 'add them to a role of the service account';
 
@@ -56,7 +53,7 @@ export async function* diagnoseGce(diagnosis: Diagnosis): AsyncGenerator<CheckRe
   yield await checkProject(diagnosis);
   const { 'bucket-name': bucket } = entry;
   if (bucket !== undefined) yield await checkBucket(diagnosis, bucket);
-  const quota = await checkQuota(diagnosis);
+  const quota = await checkImageQuota(diagnosis);
   if (quota !== undefined) yield quota;
 }
 
@@ -97,7 +94,7 @@ async function checkBucket({ session, entry, signal }: Diagnosis, bucket: string
 }
 
 /** @returns undefined if the credentials may not read the quota, because uploads do not require this permission */
-async function checkQuota(diagnosis: Diagnosis): Promise<CheckResult | undefined> {
+async function checkImageQuota(diagnosis: Diagnosis): Promise<CheckResult | undefined> {
   const { session, entry, endpoint, signal } = diagnosis;
   const subject = `quota of images of provider ${entry.name}`;
   try {
@@ -109,14 +106,8 @@ async function checkQuota(diagnosis: Diagnosis): Promise<CheckResult | undefined
     const { limit, usage } = quotas.find(({ metric }) => metric === 'IMAGES') ?? {};
     if (limit === undefined || usage === undefined) return undefined;
     const message = `${usage} of ${limit} are used`;
-    if (usage < limit * NEARLY_FULL) return { subject, status: 'ok', message };
-    const status = usage < limit ? 'warning' : 'problem';
-    return {
-      subject,
-      status,
-      message,
-      remedy: 'delete images, or request a higher quota IMAGES from Google',
-    };
+    const remedy = 'delete images, or request a higher quota IMAGES from Google';
+    return checkQuota({ subject, message, remedy }, usage, limit);
   } catch (error) {
     if (error instanceof CloudError) return undefined;
     throw error;

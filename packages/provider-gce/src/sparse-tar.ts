@@ -50,7 +50,7 @@ export async function* diskArchive(
       for (let at = start; at < start + length; ) {
         signal.throwIfAborted();
         const bytes = Buffer.alloc(Math.min(CHUNK, start + length - at));
-        await fill(file, bytes, at);
+        await file.read(bytes, at); // Beyond the end of the file, the buffer stays zero.
         at += bytes.length;
         done += bytes.length;
         yield bytes;
@@ -61,13 +61,6 @@ export async function* diskArchive(
     await file.check();
   } finally {
     await file.close();
-  }
-}
-
-/** Reads up to the end of the file; the rest of the buffer stays zero. */
-async function fill(file: SteadyFile, bytes: Buffer, position: number): Promise<void> {
-  for (let length = 0; length < bytes.length && position + length < file.size; ) {
-    length += (await file.read(bytes.subarray(length), position + length)).length;
   }
 }
 
