@@ -1,4 +1,5 @@
 import type { CheckOptions, CheckResult, ImageFilter, UploadResult } from '@nodepool-builder/image-builder';
+import { objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import {
   type CloudImage,
   CloudImages,
@@ -24,16 +25,11 @@ export interface AzureProviderOptions extends CloudImagesOptions<AzureEntry> {
   readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
 }
 
-/** Record of an upload that has started. It is needed while a list does not show the upload's disk or image yet. */
-const RECORD = {
-  type: 'object',
-  required: ['upload-id', 'disk'],
-  properties: {
-    'upload-id': { type: 'string' },
-    disk: { type: 'string', description: "Name of the upload's disk." },
-    image: { type: 'string', description: "Id of the upload's image, if known in advance." },
-  },
-} as const;
+/**
+ * Record of an upload that has started: the name of its disk and, if known in advance, the id of its image. It is
+ * needed while a list does not show them yet.
+ */
+const RECORD = objectOf({ 'upload-id': TEXT, disk: TEXT }, { image: TEXT });
 
 interface Cloud {
   readonly images: ImageStore;

@@ -142,8 +142,7 @@ export class AzureSession {
         withTimeout(
           seconds,
           signal,
-          async (abortSignal) =>
-            work(this.#client, { abortSignal, updateIntervalInMs: pollInterval * 1000 }),
+          async (abortSignal) => work(this.#client, { abortSignal, updateIntervalInMs: pollInterval * 1000 }),
           () => cloudError('image-timeout', subject, `not finished after ${seconds} s`),
         ),
       );

@@ -7,7 +7,7 @@ import {
   type SettingsOf,
   type SettingsSchema,
 } from '@nodepool-builder/image-builder';
-import { checksumsOf } from '@nodepool-builder/image-builder/internal';
+import { checksumsOf, objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { uploadBlob } from './blob-upload.ts';
 import { annotationsOf, type Descriptor, INDEX_TYPE, type NewManifest } from './image-manifest.ts';
@@ -18,18 +18,10 @@ import { readTar, type TarFile, tarContent } from './tar-reader.ts';
 /** Max manifest size that registries must accept, in bytes. */
 const MAX_MANIFEST_SIZE = 4 * 2 ** 20;
 
-const TEXT = { type: 'string' } as const;
-
-const DESCRIPTOR = {
-  type: 'object',
-  required: ['mediaType', 'digest', 'size'],
-  properties: {
-    mediaType: TEXT,
-    digest: TEXT,
-    size: { type: 'integer', minimum: 0 },
-    urls: { type: 'array', items: TEXT },
-  },
-} as const;
+const DESCRIPTOR = objectOf(
+  { mediaType: TEXT, digest: TEXT, size: { type: 'integer', minimum: 0 } },
+  { urls: { type: 'array', items: TEXT } },
+);
 
 /** A manifest or an index. */
 const MANIFEST = new JsonReader({

@@ -1,5 +1,5 @@
 import type { Checksums, UploadRequest } from '@nodepool-builder/image-builder';
-import { fileTags, readImageTags } from '@nodepool-builder/image-builder/internal';
+import { fileTags, objectOf, readImageTags, TEXT } from '@nodepool-builder/image-builder/internal';
 import {
   type CloudImage,
   type CloudUpload,
@@ -64,11 +64,7 @@ export function annotationsOf(
 /** Validates a manifest. It may be foreign, so properties that are not used are not validated. */
 const READER = new JsonReader({ type: 'object', properties: { annotations: {}, manifests: {} } });
 
-const DESCRIPTOR = new JsonReader({
-  type: 'object',
-  required: ['digest'],
-  properties: { digest: { type: 'string' }, mediaType: {} },
-});
+const DESCRIPTOR = new JsonReader(objectOf({ digest: TEXT }, { mediaType: {} }));
 
 /** Reads a manifest; undefined if the provider did not push it. */
 export function readImage(provider: string, tag: string, manifest: StoredManifest): OciImage | undefined {

@@ -5,7 +5,9 @@ import {
   atOrigin,
   type NetworkErrorKind,
   noResponse,
+  objectOf,
   PAGE_SIZES,
+  TEXT,
 } from '@nodepool-builder/image-builder/internal';
 import {
   CloudError,
@@ -43,11 +45,7 @@ const MANIFEST_TYPES = [
   '*/*',
 ].join(', ');
 
-const TAGS = new JsonReader({
-  type: 'object',
-  required: ['name', 'tags'],
-  properties: { name: { type: 'string' }, tags: { type: ['array', 'null'], items: { type: 'string' } } },
-});
+const TAGS = new JsonReader(objectOf({ name: TEXT, tags: { type: ['array', 'null'], items: TEXT } }));
 
 export interface RegistryOptions {
   /** `providers[].name`. */

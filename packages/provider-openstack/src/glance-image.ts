@@ -1,19 +1,19 @@
 import { getHashes } from 'node:crypto';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
-import { utcTime } from '@nodepool-builder/image-builder/internal';
+import { NUMBER, objectOf, TEXT, utcTime } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 
-const TEXT = { type: 'string' } as const;
 const TIME = { type: 'string', format: 'time' } as const;
 const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
 
-const IMAGE = {
-  type: 'object',
-  required: ['id', 'status', 'created_at'],
-  properties: {
+const IMAGE = objectOf(
+  {
     id: TEXT,
     /** `queued`, `saving`, `uploading`, `importing`, `active` and so on. */
     status: TEXT,
+    created_at: TIME,
+  },
+  {
     size: {},
     /** md5 of the image data. */
     checksum: TEXT_OR_NULL,
@@ -21,10 +21,9 @@ const IMAGE = {
     os_hash_algo: TEXT_OR_NULL,
     os_hash_value: TEXT_OR_NULL,
     disk_format: TEXT_OR_NULL,
-    created_at: TIME,
     updated_at: { type: ['string', 'null'], format: 'time' },
   },
-} as const;
+);
 
 /** An image in Glance, with all its properties. */
 export type GlanceImage = SettingsOf<typeof IMAGE> & Readonly<Record<string, unknown>>;
@@ -85,19 +84,19 @@ export function reportedDigests({
 
 export const IMAGE_READER: JsonReader<typeof IMAGE> = new JsonReader(IMAGE);
 
-const TASK = {
-  type: 'object',
-  required: ['id', 'status'],
-  properties: {
+const TASK = objectOf(
+  {
     id: TEXT,
     /** `pending`, `processing`, `success` or `failure`. */
     status: TEXT,
+  },
+  {
     /** Reason for a failure. */
     message: TEXT_OR_NULL,
     /** Null or an empty text if the task has no result. */
     result: { type: ['object', 'string', 'null'], properties: { image_id: TEXT_OR_NULL } },
   },
-} as const;
+);
 
 /** A task of Glance (`/v2/tasks`). */
 export type GlanceTask = SettingsOf<typeof TASK>;
@@ -109,15 +108,8 @@ export function isRunning({ status }: GlanceTask): boolean {
 
 export const TASK_READER: JsonReader<typeof TASK> = new JsonReader(TASK);
 
-const QUOTA = {
-  type: 'object',
-  required: ['limit', 'usage'],
-  properties: {
-    /** -1: no limit. */
-    limit: { type: 'number' },
-    usage: { type: 'number' },
-  },
-} as const;
+/** The limit -1 means that there is none. */
+const QUOTA = objectOf({ limit: NUMBER, usage: NUMBER });
 
 /** One quota of a project. */
 export type QuotaUsage = SettingsOf<typeof QUOTA>;

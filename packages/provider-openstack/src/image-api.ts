@@ -1,4 +1,4 @@
-import { PAGE_SIZES } from '@nodepool-builder/image-builder/internal';
+import { objectOf, PAGE_SIZES, TEXT } from '@nodepool-builder/image-builder/internal';
 import { CloudError, JsonReader, listAll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import {
   type GlanceImage,
@@ -35,36 +35,18 @@ export interface ImageData {
 const REFUSED_CODES: readonly string[] = ['bad-request', 'forbidden', 'conflict'];
 
 /** A page of images. `next` is the path and query of the next page; absent, null or empty on the last page. */
-const IMAGE_PAGE = new JsonReader({
-  type: 'object',
-  required: ['images'],
-  properties: { images: { type: 'array' }, next: { type: ['string', 'null'] } },
-});
+const IMAGE_PAGE = new JsonReader(
+  objectOf({ images: { type: 'array' } }, { next: { type: ['string', 'null'] } }),
+);
 
-const IMAGE_TASKS = new JsonReader({
-  type: 'object',
-  required: ['tasks'],
-  properties: { tasks: { type: 'array' } },
-});
+const IMAGE_TASKS = new JsonReader(objectOf({ tasks: { type: 'array' } }));
 
-const IMPORT_METHODS = new JsonReader({
-  type: 'object',
-  required: ['import-methods'],
-  properties: {
-    'import-methods': {
-      type: 'object',
-      required: ['value'],
-      properties: { value: { type: 'array', items: { type: 'string' } } },
-    },
-  },
-});
+const IMPORT_METHODS = new JsonReader(
+  objectOf({ 'import-methods': objectOf({ value: { type: 'array', items: TEXT } }) }),
+);
 
 /** Quotas of a project by their names in Glance. */
-const USAGE = new JsonReader({
-  type: 'object',
-  required: ['usage'],
-  properties: { usage: { type: 'object' } },
-});
+const USAGE = new JsonReader(objectOf({ usage: { type: 'object' } }));
 
 const PATCH = { 'content-type': 'application/openstack-images-v2.1-json-patch' };
 

@@ -1,4 +1,4 @@
-import { PAGE_SIZES, utcTime } from '@nodepool-builder/image-builder/internal';
+import { objectOf, PAGE_SIZES, TEXT, utcTime } from '@nodepool-builder/image-builder/internal';
 import { JsonReader, listAll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import type { OpenStackSession } from './session/openstack-session.ts';
 import type { PutOptions, ServiceClient } from './session/service-client.ts';
@@ -95,11 +95,7 @@ function pathOf(...names: readonly string[]): string {
 
 const OBJECTS = new JsonReader({
   type: 'array',
-  items: {
-    type: 'object',
-    required: ['name', 'last_modified'],
-    properties: { name: { type: 'string' }, last_modified: { type: 'string', format: 'time' } },
-  },
+  items: objectOf({ name: TEXT, last_modified: { type: 'string', format: 'time' } }),
 });
 
 function readObjects(value: unknown): readonly ListedObject[] {

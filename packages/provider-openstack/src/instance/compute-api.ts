@@ -1,3 +1,4 @@
+import { objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { CloudError, JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { listResources } from '../session/list-resources.ts';
 import type { JsonOptions, JsonResponse, ServiceClient } from '../session/service-client.ts';
@@ -128,26 +129,12 @@ function serverPath(id: string): string {
   return `/servers/${encodeURIComponent(id)}`;
 }
 
-const TEXT = { type: 'string' } as const;
+const CREATED = new JsonReader(objectOf({ server: objectOf({ id: TEXT }) }));
 
-const CREATED = new JsonReader({
-  type: 'object',
-  required: ['server'],
-  properties: { server: { type: 'object', required: ['id'], properties: { id: TEXT } } },
-});
+const SHOWN_SERVER = new JsonReader(objectOf({ server: SERVER }));
 
-const SHOWN_SERVER = new JsonReader({
-  type: 'object',
-  required: ['server'],
-  properties: { server: SERVER },
-});
+const KEY_PAIRS = new JsonReader(
+  objectOf({ keypairs: { type: 'array', items: objectOf({ keypair: KEY_PAIR }) } }),
+);
 
-const KEY_PAIR_ITEM = { type: 'object', required: ['keypair'], properties: { keypair: KEY_PAIR } } as const;
-
-const KEY_PAIRS = new JsonReader({
-  type: 'object',
-  required: ['keypairs'],
-  properties: { keypairs: { type: 'array', items: KEY_PAIR_ITEM } },
-});
-
-const OUTPUT = new JsonReader({ type: 'object', required: ['output'], properties: { output: TEXT } });
+const OUTPUT = new JsonReader(objectOf({ output: TEXT }));

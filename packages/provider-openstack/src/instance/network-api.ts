@@ -1,13 +1,10 @@
 import type { SettingsOf } from '@nodepool-builder/image-builder';
+import { objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { CloudError, JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { listResources } from '../session/list-resources.ts';
 import type { ServiceClient } from '../session/service-client.ts';
 
-const RESOURCE = {
-  type: 'object',
-  required: ['id'],
-  properties: { id: { type: 'string' }, description: { type: ['string', 'null'] } },
-} as const;
+const RESOURCE = objectOf({ id: TEXT }, { description: { type: ['string', 'null'] } });
 
 /** A network, port or floating IP of Neutron. */
 export type NetworkResource = SettingsOf<typeof RESOURCE>;

@@ -1,32 +1,27 @@
 import type { InstanceState, SettingsOf } from '@nodepool-builder/image-builder';
+import { NUMBER, objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { BodyReader } from '../session/service-client.ts';
 
-const TEXT = { type: 'string' } as const;
+const ADDRESS = objectOf({ addr: TEXT }, { version: {}, 'OS-EXT-IPS:type': {} });
 
-const ADDRESS = {
-  type: 'object',
-  required: ['addr'],
-  properties: { addr: TEXT, version: {}, 'OS-EXT-IPS:type': {} },
-} as const;
-
-export const SERVER = {
-  type: 'object',
-  required: ['id', 'status'],
-  properties: {
+export const SERVER = objectOf(
+  {
     id: TEXT,
     /** `BUILD`, `ACTIVE`, `SHUTOFF`, `ERROR` and so on. */
     status: TEXT,
+  },
+  {
     /** Current task; null if idle, and absent where the cloud hides it. */
     'OS-EXT-STS:task_state': {},
-    fault: { type: 'object', required: ['message'], properties: { message: TEXT } },
+    fault: objectOf({ message: TEXT }),
     accessIPv4: {},
     accessIPv6: {},
     key_name: {},
     addresses: { type: ['object', 'null'], additionalProperties: { type: 'array', items: ADDRESS } },
     metadata: { type: ['object', 'null'] },
   },
-} as const;
+);
 
 /** A server in Nova. */
 export type NovaServer = SettingsOf<typeof SERVER>;
@@ -95,27 +90,14 @@ function addressesOf({ accessIPv4, accessIPv6, addresses }: NovaServer): readonl
 
 export const SERVER_READER: BodyReader<NovaServer> = new JsonReader(SERVER);
 
-const FLAVOR = {
-  type: 'object',
-  required: ['id', 'name', 'ram'],
-  properties: {
-    id: TEXT,
-    name: TEXT,
-    /** RAM in MiB. */
-    ram: { type: 'number' },
-  },
-} as const;
+const FLAVOR = objectOf({ id: TEXT, name: TEXT, ram: NUMBER });
 
-/** A flavor in Nova. */
+/** A flavor in Nova, with its RAM in MiB. */
 export type Flavor = SettingsOf<typeof FLAVOR>;
 
 export const FLAVOR_READER: BodyReader<Flavor> = new JsonReader(FLAVOR);
 
-export const KEY_PAIR = {
-  type: 'object',
-  required: ['name', 'public_key'],
-  properties: { name: TEXT, public_key: TEXT },
-} as const;
+export const KEY_PAIR = objectOf({ name: TEXT, public_key: TEXT });
 
 /** A key pair of the user. */
 export type KeyPair = SettingsOf<typeof KEY_PAIR>;

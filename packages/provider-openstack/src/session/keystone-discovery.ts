@@ -1,5 +1,5 @@
 import type { SettingsOf } from '@nodepool-builder/image-builder';
-import { atOrigin } from '@nodepool-builder/image-builder/internal';
+import { atOrigin, objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { KeystoneAuth, NamedInDomain } from '../cloud-settings.ts';
 
@@ -46,19 +46,11 @@ export function listedIdentityApi(auth: KeystoneAuth, response: unknown): Identi
   return namesDomains(auth) ? v3 : (apis.find(({ version }) => version === 2) ?? v3);
 }
 
-const VERSION = {
-  type: 'object',
-  required: ['id', 'links'],
-  properties: { id: { type: 'string' }, status: {}, links: { type: 'array' } },
-} as const;
+const VERSION = objectOf({ id: TEXT, links: { type: 'array' } }, { status: {} });
 
 const VERSION_READER = new JsonReader(VERSION);
 
-const LINK = new JsonReader({
-  type: 'object',
-  required: ['rel', 'href'],
-  properties: { rel: { type: 'string' }, href: { type: 'string' } },
-});
+const LINK = new JsonReader(objectOf({ rel: TEXT, href: TEXT }));
 
 const VERSIONS = new JsonReader({
   type: 'object',

@@ -1,3 +1,4 @@
+import { objectOf } from '@nodepool-builder/image-builder/internal';
 import { JsonReader, listAll } from '@nodepool-builder/image-builder/plugin';
 import type { BodyReader, ServiceClient } from './service-client.ts';
 
@@ -15,7 +16,7 @@ const PAGE = new JsonReader({ type: 'object' });
 
 const ITEMS = new JsonReader({ type: 'array' });
 
-const LINK = new JsonReader({ type: 'object', required: ['rel'], properties: { rel: {} } });
+const LINK = new JsonReader(objectOf({ rel: {} }));
 
 /**
  * Lists Nova or Neutron resources, page by page. Every page except the last one links to the next.

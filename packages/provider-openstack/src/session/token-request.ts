@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { type IssuedToken, utcTime } from '@nodepool-builder/image-builder/internal';
+import { type IssuedToken, objectOf, TEXT, utcTime } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { AuthScope, KeystoneAuth, NamedInDomain } from '../cloud-settings.ts';
 import type { CatalogEndpoint } from './catalog.ts';
@@ -20,7 +20,6 @@ export interface TokenRequest {
   readonly read: (response: { headers: IncomingHttpHeaders; value: unknown; now: number }) => Token;
 }
 
-const TEXT = { type: 'string' } as const;
 const TIME = { type: 'string', format: 'time' } as const;
 const CATALOG = { type: ['array', 'null'] } as const;
 
@@ -72,34 +71,20 @@ function named({ id, name, domainId, domainName }: NamedInDomain): object {
   return domainName === undefined ? { name } : { name, domain: { name: domainName } };
 }
 
-const V3_ENDPOINT = new JsonReader({
-  type: 'object',
-  required: ['interface'],
-  properties: { interface: TEXT, url: {}, region_id: {}, region: {} },
-});
+const V3_ENDPOINT = new JsonReader(objectOf({ interface: TEXT }, { url: {}, region_id: {}, region: {} }));
 
-const V3_HEADERS = new JsonReader({
-  type: 'object',
-  required: ['x-subject-token'],
-  properties: { 'x-subject-token': TEXT },
-});
+const V3_HEADERS = new JsonReader(objectOf({ 'x-subject-token': TEXT }));
 
-const V3_RESPONSE = new JsonReader({
-  type: 'object',
-  required: ['token'],
-  properties: {
-    token: {
-      type: 'object',
-      required: ['expires_at'],
-      properties: {
-        expires_at: TIME,
-        issued_at: TIME,
-        project: { type: ['object', 'null'], required: ['id'], properties: { id: TEXT } },
-        catalog: CATALOG,
-      },
-    },
+const V3_TOKEN = objectOf(
+  { expires_at: TIME },
+  {
+    issued_at: TIME,
+    project: { ...objectOf({ id: TEXT }), type: ['object', 'null'] },
+    catalog: CATALOG,
   },
-});
+);
+
+const V3_RESPONSE = new JsonReader(objectOf({ token: V3_TOKEN }));
 
 /** `POST /v2.0/tokens` (Identity API v2.0; removed in Queens, but some old clouds have only this version). */
 export const V2: TokenRequest = {
@@ -141,41 +126,24 @@ function tenant({ id, name }: NamedInDomain): object {
   return name === undefined ? {} : { tenantName: name };
 }
 
-const V2_ENDPOINT = new JsonReader({
-  type: 'object',
-  properties: { region: {}, publicURL: {}, internalURL: {}, adminURL: {} },
-});
+const V2_ENDPOINT = new JsonReader(
+  objectOf({}, { region: {}, publicURL: {}, internalURL: {}, adminURL: {} }),
+);
 
-const V2_RESPONSE = new JsonReader({
-  type: 'object',
-  required: ['access'],
-  properties: {
-    access: {
-      type: 'object',
-      required: ['token'],
-      properties: {
-        token: {
-          type: 'object',
-          required: ['id', 'expires'],
-          properties: {
-            id: TEXT,
-            expires: TIME,
-            /** Rackspace omits this field. */
-            issued_at: TIME,
-            tenant: { type: 'object', properties: { id: {} } },
-          },
-        },
-        serviceCatalog: CATALOG,
-      },
-    },
+const V2_TOKEN = objectOf(
+  { id: TEXT, expires: TIME },
+  {
+    /** Rackspace omits this field. */
+    issued_at: TIME,
+    tenant: objectOf({}, { id: {} }),
   },
-});
+);
 
-const SERVICE = new JsonReader({
-  type: 'object',
-  required: ['type', 'endpoints'],
-  properties: { type: TEXT, name: {}, endpoints: { type: 'array' } },
-});
+const V2_RESPONSE = new JsonReader(
+  objectOf({ access: objectOf({ token: V2_TOKEN }, { serviceCatalog: CATALOG }) }),
+);
+
+const SERVICE = new JsonReader(objectOf({ type: TEXT, endpoints: { type: 'array' } }, { name: {} }));
 
 /** Lists the endpoints of a catalog. Skips services and endpoints that cannot be read, because others may be valid. */
 function endpointsIn(

@@ -1,19 +1,13 @@
+import { objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { CloudError, JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { ApiUrl } from './api-url.ts';
 
 /** Maximum number of tenants in a message. */
 const MAX_NAMES = 10;
 
-const INFO = new JsonReader({
-  type: 'object',
-  required: ['info'],
-  properties: { info: { type: 'object', properties: { tenant: { type: ['string', 'null'] } } } },
-});
+const INFO = new JsonReader(objectOf({ info: objectOf({}, { tenant: { type: ['string', 'null'] } }) }));
 
-const TENANTS = new JsonReader({
-  type: 'array',
-  items: { type: 'object', required: ['name'], properties: { name: { type: 'string' } } },
-});
+const TENANTS = new JsonReader({ type: 'array', items: objectOf({ name: TEXT }) });
 
 /** Sends a GET and reads its response with `read`, whose errors name the invalid field. */
 type Get = <T>(url: URL, read: (value: unknown) => T) => Promise<T>;

@@ -1,4 +1,4 @@
-import { utcTime } from '@nodepool-builder/image-builder/internal';
+import { objectOf, TEXT, utcTime } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { artifactUrl } from '../download/artifact-url.ts';
 import type { ZuulSettings } from '../zuul-settings.ts';
@@ -58,36 +58,29 @@ const TIME_OR_NULL = { type: ['string', 'null'], format: 'time' } as const;
 
 const CHANGE = { project: TEXT_OR_NULL, branch: TEXT_OR_NULL } as const;
 
-const BUILD = new JsonReader({
-  type: 'object',
-  required: ['uuid', 'job_name'],
-  properties: {
-    ...CHANGE,
-    uuid: { type: 'string' },
-    /** The published schema says string, but Zuul sends a number. */
-    _id: { type: ['integer', 'string', 'null'] },
-    /** An object since Zuul 10, before that a string such as `refs/heads/master`. */
-    ref: { type: ['object', 'string', 'null'], properties: CHANGE },
-    job_name: { type: 'string' },
-    result: TEXT_OR_NULL,
-    final: { type: ['boolean', 'null'] },
-    start_time: TIME_OR_NULL,
-    end_time: TIME_OR_NULL,
-    pipeline: TEXT_OR_NULL,
-    log_url: TEXT_OR_NULL,
-    artifacts: { type: ['array', 'null'] },
-  },
-});
+const BUILD = new JsonReader(
+  objectOf(
+    { uuid: TEXT, job_name: TEXT },
+    {
+      ...CHANGE,
+      /** The published schema says string, but Zuul sends a number. */
+      _id: { type: ['integer', 'string', 'null'] },
+      /** An object since Zuul 10, before that a string such as `refs/heads/master`. */
+      ref: { type: ['object', 'string', 'null'], properties: CHANGE },
+      result: TEXT_OR_NULL,
+      final: { type: ['boolean', 'null'] },
+      start_time: TIME_OR_NULL,
+      end_time: TIME_OR_NULL,
+      pipeline: TEXT_OR_NULL,
+      log_url: TEXT_OR_NULL,
+      artifacts: { type: ['array', 'null'] },
+    },
+  ),
+);
 
-const ARTIFACT = new JsonReader({
-  type: 'object',
-  required: ['name', 'url'],
-  properties: {
-    name: { type: 'string' },
-    url: { type: 'string' },
-    metadata: { type: ['object', 'null'] },
-  },
-});
+const ARTIFACT = new JsonReader(
+  objectOf({ name: TEXT, url: TEXT }, { metadata: { type: ['object', 'null'] } }),
+);
 
 /**
  * Reads one build of `…/builds`. The change of a build is in `ref` since Zuul 10, before that among the other fields.

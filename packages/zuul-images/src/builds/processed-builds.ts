@@ -1,44 +1,36 @@
 import { FORMAT_NAMES, type SettingsOf } from '@nodepool-builder/image-builder';
-import { asImageError, DamagedRecordError, RecordDirectory } from '@nodepool-builder/image-builder/internal';
+import {
+  asImageError,
+  DamagedRecordError,
+  objectOf,
+  RecordDirectory,
+  TEXT,
+} from '@nodepool-builder/image-builder/internal';
 import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import type { ZuulBuild } from '../api/zuul-build.ts';
 import { nameOf } from '../download/artifact-url.ts';
 import type { ImageArtifact } from './image-artifact.ts';
 
-const TEXT = { type: 'string' } as const;
 const INTEGER = { type: 'integer', maximum: Number.MAX_SAFE_INTEGER } as const;
 
 /** Age of a build; `endTime` is in milliseconds since 1970. */
 const AGE = { endTime: INTEGER, id: INTEGER } as const;
 
-const BUILD = {
-  type: 'object',
-  required: ['uuid', 'endTime', 'id', 'pipeline', 'content'],
-  properties: {
-    ...AGE,
-    uuid: TEXT,
-    pipeline: TEXT,
-    /** The image in each format. The URL has no query. */
-    content: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['format', 'url'],
-        properties: { format: { enum: FORMAT_NAMES }, url: TEXT, sha256: TEXT },
-      },
-    },
+const BUILD = objectOf({
+  ...AGE,
+  uuid: TEXT,
+  pipeline: TEXT,
+  /** The image in each format. The URL has no query. */
+  content: {
+    type: 'array',
+    items: objectOf({ format: { enum: FORMAT_NAMES }, url: TEXT }, { sha256: TEXT }),
   },
-} as const;
+});
 
-const HISTORY = {
-  type: 'object',
-  required: ['version', 'builds'],
-  properties: {
-    version: { const: 1 },
-    newest: { type: 'object', required: ['endTime', 'id'], properties: AGE },
-    builds: { type: 'array', items: BUILD },
-  },
-} as const;
+const HISTORY = objectOf(
+  { version: { const: 1 }, builds: { type: 'array', items: BUILD } },
+  { newest: objectOf(AGE) },
+);
 
 /** Record of a build. */
 export type BuildRecord = SettingsOf<typeof BUILD>;

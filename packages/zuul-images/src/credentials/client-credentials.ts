@@ -1,4 +1,4 @@
-import type { IssuedToken } from '@nodepool-builder/image-builder/internal';
+import { type IssuedToken, objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { type Clock, CloudError, JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { ZuulHttp } from '../api/zuul-http.ts';
 import type { AuthSettings } from '../zuul-settings.ts';
@@ -11,21 +11,14 @@ interface Provider {
   readonly secretInBody: boolean;
 }
 
-const PROVIDER = new JsonReader({
-  type: 'object',
-  required: ['issuer', 'token_endpoint'],
-  properties: {
-    issuer: { type: 'string' },
-    token_endpoint: { type: 'string' },
-    token_endpoint_auth_methods_supported: { type: ['array', 'null'] },
-  },
-});
+const PROVIDER = new JsonReader(
+  objectOf(
+    { issuer: TEXT, token_endpoint: TEXT },
+    { token_endpoint_auth_methods_supported: { type: ['array', 'null'] } },
+  ),
+);
 
-const TOKEN = new JsonReader({
-  type: 'object',
-  required: ['access_token'],
-  properties: { access_token: { type: 'string' }, expires_in: {} },
-});
+const TOKEN = new JsonReader(objectOf({ access_token: TEXT }, { expires_in: {} }));
 
 /**
  * Requests a token from an OpenID provider with the client credentials grant (RFC 6749, section 4.4).

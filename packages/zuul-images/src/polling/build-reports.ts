@@ -1,22 +1,11 @@
 import type { Logger } from '@nodepool-builder/image-builder';
+import { objectOf } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { MqttSettings } from '../zuul-settings.ts';
 import { listenToBroker } from './mqtt-listener.ts';
 
 /** Schema of a report: https://zuul-ci.org/docs/zuul/latest/drivers/mqtt.html */
-const REPORT = new JsonReader({
-  type: 'object',
-  required: ['buildset'],
-  properties: {
-    buildset: {
-      type: 'object',
-      required: ['builds'],
-      properties: {
-        builds: { type: 'array' },
-      },
-    },
-  },
-});
+const REPORT = new JsonReader(objectOf({ buildset: objectOf({ builds: { type: 'array' } }) }));
 
 /** Poller that waits for builds of a job. */
 export interface Subscriber {
