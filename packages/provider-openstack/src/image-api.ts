@@ -10,7 +10,7 @@ import {
   TASK_READER,
 } from './glance-image.ts';
 import type { OpenStackSession } from './session/openstack-session.ts';
-import type { RequestOptions, ServiceClient } from './session/service-client.ts';
+import { type RequestOptions, ServiceClient } from './session/service-client.ts';
 
 /** Properties of a new image. All are text, except those with a type in Glance (`min_disk`, `tags`, `protected`). */
 export type ImageProperties = Readonly<Record<string, string | number | boolean | readonly string[]>>;
@@ -61,7 +61,7 @@ export class ImageApi {
     const { name, image } = session.settings;
     this.cloud = name;
     this.#session = session;
-    this.#client = session.client({ ...image, version: 'v2' });
+    this.#client = new ServiceClient({ ...image, version: 'v2' }, session);
   }
 
   /** Returns the project of the credentials, which owns the images. Undefined in a cloud without Keystone. */

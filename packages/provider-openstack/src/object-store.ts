@@ -1,7 +1,7 @@
 import { objectOf, PAGE_SIZES, TEXT, utcTime } from '@nodepool-builder/image-builder/internal';
 import { JsonReader, listAll, unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import type { OpenStackSession } from './session/openstack-session.ts';
-import type { PutOptions, ServiceClient } from './session/service-client.ts';
+import { type PutOptions, ServiceClient } from './session/service-client.ts';
 
 /** A segment in the manifest of a large object. */
 export interface Segment {
@@ -24,7 +24,7 @@ export class ObjectStore {
   readonly #client: ServiceClient;
 
   constructor(session: OpenStackSession) {
-    this.#client = session.client(session.settings.objectStore);
+    this.#client = new ServiceClient(session.settings.objectStore, session);
   }
 
   /** Lists one container. @throws CloudError if the store does not respond */

@@ -9,6 +9,7 @@ import { unlessAbsent } from '@nodepool-builder/image-builder/plugin';
 import { createdAt, reportedDigests } from '../glance-image.ts';
 import { ImageApi } from '../image-api.ts';
 import { type CloudOptions, LazyCloud } from '../session/openstack-session.ts';
+import { ServiceClient } from '../session/service-client.ts';
 import { captureServer, findCaptures } from './capture.ts';
 import { ComputeApi } from './compute-api.ts';
 import type { InstanceCloud, InstanceSettings } from './instance-cloud.ts';
@@ -65,8 +66,8 @@ export class OpenStackInstanceProvider extends CloudInstances<InstanceCloud, Nov
       // Key pairs and floating IPs have no other field for the owner. Without a scope, the prefix matches all scopes.
       namePrefix: `nodepool-builder-${ownerDigest(owner, name)}-${scope === undefined ? '' : `${scope}-`}`,
       interval: 2,
-      compute: new ComputeApi(session.client({ ...session.settings.compute, version: 'v2.1' })),
-      network: new NetworkApi(session.client({ ...session.settings.network, version: 'v2.0' })),
+      compute: new ComputeApi(new ServiceClient({ ...session.settings.compute, version: 'v2.1' }, session)),
+      network: new NetworkApi(new ServiceClient({ ...session.settings.network, version: 'v2.0' }, session)),
       images: new ImageApi(session),
     }));
     super(name, { ...NOVA, open: () => connection.open() });

@@ -2,7 +2,6 @@ import type { Logger } from '@nodepool-builder/image-builder';
 import { TokenKeeper } from '@nodepool-builder/image-builder/internal';
 import type { CloudSettings } from '../cloud-settings.ts';
 import { Keystone } from './keystone.ts';
-import { ServiceClient, type ServiceRequest } from './service-client.ts';
 import type { Token } from './token-request.ts';
 import { Transport, type TransportOptions } from './transport.ts';
 
@@ -40,11 +39,6 @@ export class OpenStackSession {
   /** Aborts when the session is closed. */
   get closing(): AbortSignal {
     return this.#closing.signal;
-  }
-
-  /** Returns the client of a service. The first request fails if the cloud does not have the service. */
-  client(service: ServiceRequest): ServiceClient {
-    return new ServiceClient(service, this);
   }
 
   /** Returns the project of the credentials; undefined for a cloud without Keystone. */

@@ -64,6 +64,7 @@ export class ServiceClient {
   readonly #service: ServiceRequest;
   readonly #session: OpenStackSession;
 
+  /** @param service without which the first request fails */
   constructor(service: ServiceRequest, session: OpenStackSession) {
     this.#service = service;
     this.#session = session;

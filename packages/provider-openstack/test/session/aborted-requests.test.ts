@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { HttpDouble } from '../../../../test/doubles/http-double.ts';
 import { LazyCloud, OpenStackSession } from '../../src/session/openstack-session.ts';
+import { ServiceClient } from '../../src/session/service-client.ts';
 import { passwordAuth, settingsWith } from '../fixtures/cloud-settings.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
 import { type Ending, plainClient } from '../fixtures/plain-client.ts';
@@ -45,9 +46,11 @@ describe('an abort', () => {
       logger: { ...SILENT, warn: () => controller.abort() },
       retry: { firstDelay: 1e6, maxDelay: 1e6 },
     });
-    const request = session
-      .client({ type: 'image', interface: 'public' })
-      .json('GET', '/images', { signal: controller.signal });
+    const request = new ServiceClient({ type: 'image', interface: 'public' }, session).json(
+      'GET',
+      '/images',
+      { signal: controller.signal },
+    );
     await assert.rejects(request, failsWith('aborted'));
   });
 
@@ -59,9 +62,11 @@ describe('an abort', () => {
     });
     t.after(() => http[Symbol.asyncDispose]());
     const session = new OpenStackSession(settingsWith(passwordAuth(`${http.url}/v3`)), { logger: SILENT });
-    const request = session
-      .client({ type: 'image', interface: 'public' })
-      .json('GET', '/images', { signal: controller.signal });
+    const request = new ServiceClient({ type: 'image', interface: 'public' }, session).json(
+      'GET',
+      '/images',
+      { signal: controller.signal },
+    );
     await assert.rejects(request, failsWith('aborted'));
   });
 });

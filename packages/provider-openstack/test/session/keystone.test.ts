@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { HttpDouble, type Reply, type SeenRequest } from '../../../../test/doubles/http-double.ts';
 import type { CloudAuth } from '../../src/cloud-settings.ts';
 import { OpenStackSession } from '../../src/session/openstack-session.ts';
+import { ServiceClient } from '../../src/session/service-client.ts';
 import { passwordAuth, settingsWith } from '../fixtures/cloud-settings.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
 import { ManualClock } from '../fixtures/manual-clock.ts';
@@ -26,7 +27,7 @@ async function cloudOf(
 async function askAs(auth: CloudAuth): Promise<number> {
   const options = { logger: SILENT, clock: new ManualClock(), random: () => 0 };
   const session = new OpenStackSession(settingsWith(auth), options);
-  return (await session.client({ type: 'image', interface: 'public' }).json('GET', '/ok')).status;
+  return (await new ServiceClient({ type: 'image', interface: 'public' }, session).json('GET', '/ok')).status;
 }
 
 const TIMES = { issued_at: '2026-01-01T00:00:00Z', expires_at: '2026-01-01T01:00:00Z' };

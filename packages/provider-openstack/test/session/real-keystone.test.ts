@@ -8,7 +8,7 @@ import type { Account } from '../../../../test/fixtures/openstack/account.ts';
 import { openStack } from '../../../../test/fixtures/openstack/openstack.ts';
 import type { CloudAuth } from '../../src/cloud-settings.ts';
 import { OpenStackSession } from '../../src/session/openstack-session.ts';
-import type { ServiceClient } from '../../src/session/service-client.ts';
+import { ServiceClient } from '../../src/session/service-client.ts';
 import { settingsWith } from '../fixtures/cloud-settings.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';
@@ -44,7 +44,7 @@ function fieldOf(key: 'id' | 'owner' | 'checksum'): (image: unknown) => string {
 
 /** Creates an image in Glance as this user. Returns the id of its project. */
 async function ownerOfNewImage(auth: CloudAuth): Promise<string> {
-  const client = openSession(auth).client({ type: 'image', interface: 'public', version: 'v2' });
+  const client = new ServiceClient({ type: 'image', interface: 'public', version: 'v2' }, openSession(auth));
   const body = { name: 'x', disk_format: 'raw', container_format: 'bare' };
   return (await client.json('POST', '/images', { body, reader: { check: fieldOf('owner') } })).value;
 }
@@ -108,13 +108,16 @@ describe('real tokens', () => {
   });
 
   it('the error for a service missing in a real catalog lists the catalog’s services', async () => {
-    const client = openSession(passwordOf(account)).client({ type: 'object-store', interface: 'public' });
+    const client = new ServiceClient(
+      { type: 'object-store', interface: 'public' },
+      openSession(passwordOf(account)),
+    );
     await assert.rejects(client.json('GET', '/'), failsWith('no-such-service', 'identity, image'));
   });
 
   it('the catalog for a real token with system scope contains Keystone', async () => {
     const auth = { ...passwordOf(admin), scope: { system: 'all' } } as CloudAuth;
-    const client = openSession(auth).client({ type: 'identity', interface: 'public' });
+    const client = new ServiceClient({ type: 'identity', interface: 'public' }, openSession(auth));
     assert.equal((await client.json('GET', '/users')).status, 200);
   });
 });
@@ -122,11 +125,14 @@ describe('real tokens', () => {
 describe('a real token that was revoked', () => {
   /** Creates a client with a revoked token, and a `queued` image. */
   async function clientWithRevokedToken(t: TestContext): Promise<{ client: ServiceClient; path: string }> {
-    const client = openSession(passwordOf(account)).client({
-      type: 'image',
-      interface: 'public',
-      version: 'v2',
-    });
+    const client = new ServiceClient(
+      {
+        type: 'image',
+        interface: 'public',
+        version: 'v2',
+      },
+      openSession(passwordOf(account)),
+    );
     let token = '';
     const look = (message: unknown): void => {
       token = String((message as { request: ClientRequest }).request.getHeader('x-auth-token') ?? token);

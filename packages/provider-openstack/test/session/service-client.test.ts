@@ -4,6 +4,7 @@ import { describe, it } from 'node:test';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { KeystoneDouble } from '../../../../test/doubles/openstack/keystone-double.ts';
 import { OpenStackSession } from '../../src/session/openstack-session.ts';
+import { ServiceClient } from '../../src/session/service-client.ts';
 import { passwordAuth, settingsWith } from '../fixtures/cloud-settings.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
 import { ManualClock } from '../fixtures/manual-clock.ts';
@@ -22,7 +23,7 @@ describe('a token', () => {
   it('a token is sent with each request to the catalog’s versioned endpoint', async (t) => {
     const cloud = await KeystoneDouble.start(() => ({ status: 200, json: 'yes' }));
     t.after(() => cloud[Symbol.asyncDispose]());
-    const client = openSession(cloud.url).client(IMAGES);
+    const client = new ServiceClient(IMAGES, openSession(cloud.url));
     const { value } = await client.json('GET', '/images', { query: { name: 'a b' }, reader: STRING });
     await client.json('DELETE', '/images/1');
     assert.equal(value, 'yes');
@@ -39,7 +40,7 @@ describe('a token', () => {
     const cloud = await KeystoneDouble.start(() => ({ status: 200 }));
     t.after(() => cloud[Symbol.asyncDispose]());
     const clock = new ManualClock();
-    const client = openSession(cloud.url, clock).client(IMAGES);
+    const client = new ServiceClient(IMAGES, openSession(cloud.url, clock));
     await client.json('GET', '/1');
     clock.pass(3_500_000);
     await client.json('GET', '/2');
@@ -54,7 +55,7 @@ describe('a token', () => {
       status: headers['x-auth-token'] === 'token-1' ? 401 : 201,
     }));
     t.after(() => cloud[Symbol.asyncDispose]());
-    const client = openSession(cloud.url).client(IMAGES);
+    const client = new ServiceClient(IMAGES, openSession(cloud.url));
     assert.equal((await client.json('POST', '/images', { body: { name: 'x' } })).status, 201);
     assert.deepEqual(
       cloud.requests.map(({ body }) => body),
@@ -72,7 +73,9 @@ describe('a token', () => {
       bodies += 1;
       return Readable.from([Buffer.from(`body ${bodies}`)]);
     };
-    const { status } = await openSession(cloud.url).client(IMAGES).put('/images/1/file', body, { size: 6 });
+    const { status } = await new ServiceClient(IMAGES, openSession(cloud.url)).put('/images/1/file', body, {
+      size: 6,
+    });
     assert.equal(status, 204);
     assert.deepEqual(
       cloud.requests.map((request) => [request.body, request.headers['content-length']]),
@@ -95,7 +98,7 @@ describe('a token', () => {
         path === '/v2/images/1/file' ? { status, headers: { location } } : { status: 204 },
       );
       t.after(() => cloud[Symbol.asyncDispose]());
-      const client = openSession(cloud.url).client(IMAGES);
+      const client = new ServiceClient(IMAGES, openSession(cloud.url));
       const sent = client.put('/images/1/file', () => Readable.from([Buffer.from('image')]), { size: 5 });
       if (expected === 204) assert.equal((await sent).status, 204);
       else
@@ -116,10 +119,13 @@ describe('a token', () => {
       text: `bad token ${String(headers['x-auth-token'])}`,
     }));
     t.after(() => cloud[Symbol.asyncDispose]());
-    await assert.rejects(openSession(cloud.url).client(IMAGES).json('GET', '/images'), (error: Error) => {
-      assert.ok(!error.message.includes('token-'), error.message);
-      return failsWith('auth-failed', 'cloud test: GET', '/v2/images', 'bad token …')(error);
-    });
+    await assert.rejects(
+      new ServiceClient(IMAGES, openSession(cloud.url)).json('GET', '/images'),
+      (error: Error) => {
+        assert.ok(!error.message.includes('token-'), error.message);
+        return failsWith('auth-failed', 'cloud test: GET', '/v2/images', 'bad token …')(error);
+      },
+    );
     assert.equal(cloud.issued, 2);
   });
 });
@@ -153,20 +159,20 @@ describe('an endpoint', () => {
     t.after(() => cloud[Symbol.asyncDispose]());
     const endpointOverride = `${new URL(cloud.url).origin}/swift/v1/AUTH_%(project_id)s`;
     const service = { type: 'object-store', interface: 'public', endpointOverride };
-    await openSession(cloud.url).client(service).json('GET', '/images');
+    await new ServiceClient(service, openSession(cloud.url)).json('GET', '/images');
     assert.equal(cloud.requests[0]?.path, '/swift/v1/AUTH_p1/images');
   });
 
   it('an endpoint missing in the catalog causes an error', async (t) => {
     const cloud = await KeystoneDouble.start(() => ({ status: 200 }));
     t.after(() => cloud[Symbol.asyncDispose]());
-    const client = openSession(cloud.url).client({ type: 'object-store', interface: 'public' });
+    const client = new ServiceClient({ type: 'object-store', interface: 'public' }, openSession(cloud.url));
     await assert.rejects(client.json('GET', '/'), failsWith('no-such-service', 'services of type image'));
   });
 
   it('an endpoint that is not a URL causes an error', async (t) => {
     const { session } = await plainClient(t, { status: 200 });
-    const client = session.client({ ...IMAGES, endpointOverride: 'glance:9292' });
+    const client = new ServiceClient({ ...IMAGES, endpointOverride: 'glance:9292' }, session);
     await assert.rejects(client.json('GET', '/'), failsWith('invalid-settings', '"glance:9292"'));
   });
 
@@ -177,7 +183,7 @@ describe('an endpoint', () => {
       'admin:hunter2@glance',
       'g:/?sig=hunter2',
     ]) {
-      const client = session.client({ ...IMAGES, endpointOverride });
+      const client = new ServiceClient({ ...IMAGES, endpointOverride }, session);
       await assert.rejects(client.json('GET', '/'), (error: Error) => {
         assert.doesNotMatch(error.message, /hunter2/);
         return failsWith('invalid-settings', 'is not a URL; it must begin with')(error);
