@@ -10,9 +10,10 @@ import {
 import { checksumsOf, objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { uploadBlob } from './blob-upload.ts';
-import { annotationsOf, type Descriptor, INDEX_TYPE, type NewManifest } from './image-manifest.ts';
+import { annotationsOf, type Descriptor, type NewManifest } from './image-manifest.ts';
 import { addManifest, blobState, type OciUpload, type UploadRecord } from './oci-upload.ts';
 import { pushArtifact, pushContainer, pushContainerDisk } from './push-image.ts';
+import { INDEX_TYPE } from './registry.ts';
 import { readTar, type TarFile, tarContent } from './tar-reader.ts';
 
 /** Max manifest size that registries must accept, in bytes. */

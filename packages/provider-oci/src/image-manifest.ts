@@ -7,10 +7,7 @@ import {
   JsonReader,
   type TaggedImage,
 } from '@nodepool-builder/image-builder/plugin';
-import type { StoredManifest } from './registry.ts';
-
-export const MANIFEST_TYPE = 'application/vnd.oci.image.manifest.v1+json';
-export const INDEX_TYPE = 'application/vnd.oci.image.index.v1+json';
+import { INDEX_TYPE, type StoredManifest } from './registry.ts';
 
 /** Annotation with the upload time. */
 const UPLOADED = 'nodepool_upload_time';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { HashedReader, ImageError } from '@nodepool-builder/image-builder';
 import { formatRow, hashed } from '@nodepool-builder/image-builder/internal';
 import { uploadBlob } from './blob-upload.ts';
-import { annotationsOf, type Descriptor, MANIFEST_TYPE, type NewManifest, tagOf } from './image-manifest.ts';
+import { annotationsOf, type Descriptor, type NewManifest, tagOf } from './image-manifest.ts';
 import { compressed, containerDisk, SUFFIXES } from './layer.ts';
 import {
   blobState,
@@ -11,6 +11,7 @@ import {
   type SentLayer,
   type UploadRecord,
 } from './oci-upload.ts';
+import { MANIFEST_TYPE } from './registry.ts';
 
 /** Artifact type, and prefix of the layer media types. */
 const ARTIFACT = 'application/vnd.nodepool-builder.disk-image';

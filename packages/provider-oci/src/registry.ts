@@ -23,7 +23,6 @@ import {
   unlessAbsent,
 } from '@nodepool-builder/image-builder/plugin';
 import type { Credentials } from './credentials.ts';
-import { INDEX_TYPE, MANIFEST_TYPE } from './image-manifest.ts';
 import type { RepositoryName } from './oci-settings.ts';
 import { authorize, type Challenge, parseChallenge } from './registry-auth.ts';
 import { DeletionForbiddenError, registryError } from './registry-error.ts';
@@ -32,6 +31,9 @@ import { DeletionForbiddenError, registryError } from './registry-error.ts';
 const TIMEOUT = 600;
 
 const RETRY: RetryLimits = { attempts: 6, firstDelay: 1, maxDelay: 30, maxRetryAfter: 300 };
+
+export const MANIFEST_TYPE = 'application/vnd.oci.image.manifest.v1+json';
+export const INDEX_TYPE = 'application/vnd.oci.image.index.v1+json';
 
 /**
  * Media types of manifests, also docker's. A registry hides manifests whose type a client does not accept, but their
