@@ -1,3 +1,4 @@
+// Not a unit test: it runs python3.
 import assert from 'node:assert/strict';
 import { resolve } from 'node:path';
 import { test } from 'node:test';
