@@ -1,3 +1,4 @@
+// Not a unit test: it runs python3.
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -29,6 +29,7 @@ print(json.dumps([evaluate(text) for text in json.load(sys.stdin)]))
  * @throws ImageError if `python3` is not on PATH, or fails
  */
 export async function evaluate(expressions: readonly string[]): Promise<(expression: string) => unknown> {
+  if (expressions.length === 0) return () => undefined;
   let output = '';
   const end = await runCommand('python3', ['-I', '-c', SCRIPT], {
     cwd: process.cwd(),

@@ -25,9 +25,9 @@ const LEVELS: Readonly<Record<string, LogThreshold | undefined>> = {
  */
 export async function parsePythonSettings(file: string, text: string): Promise<ReadLogSettings> {
   const sections = parseIni(file, text);
-  const valueOfExpression = await evaluate(
-    [...sections.values()].flatMap((handler) => Object.values(argumentsOf(handler))),
-  );
+  const handlers = [...sections].filter(([name]) => name.startsWith('handler_'));
+  const expressions = handlers.flatMap(([, handler]) => Object.values(argumentsOf(handler)));
+  const valueOfExpression = await evaluate(expressions);
   const warnings: LocatedDiagnostic[] = [];
   const section = (name: string): IniSection => {
     const found = sections.get(name);
