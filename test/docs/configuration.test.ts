@@ -1,3 +1,4 @@
+// Not a unit test: it runs python3.
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
