@@ -8,7 +8,10 @@ import type { ManagerState } from './records.ts';
 import type { ManagerStore } from './store/state-store.ts';
 import type { ManagerSite } from './tasks/tasks.ts';
 
-/** Providers are for listing and deleting. Builders do the uploads. The clocks are by default those of this host. */
+/**
+ * Options of an {@link ImageManager}. It only lists and deletes images in providers, because builders upload them. Its
+ * default clocks are those of this host.
+ */
 export interface ImageManagerOptions
   extends Pick<ManagerSite, 'provider' | 'logger' | 'onEvent'>,
     Partial<Pick<ManagerSite, 'now' | 'elapsed'>> {
@@ -36,12 +39,16 @@ const PAUSE = 1000;
 export class ImageManager {
   readonly #options: ImageManagerOptions;
   #configuration: ManagerConfiguration;
-  /** The current records while this manager is the leader. */
-  records: ManagerState | undefined;
+  #records: ManagerState | undefined;
 
   constructor(options: ImageManagerOptions) {
     this.#options = options;
     this.#configuration = options.configuration;
+  }
+
+  /** The current records while this manager is the leader. */
+  get records(): ManagerState | undefined {
+    return this.#records;
   }
 
   /** Replaces the configuration, from the next plan on. */
@@ -84,7 +91,7 @@ export class ImageManager {
       onEvent?.({ kind: 'leadership', isLeader: true });
       const configuration = (): ManagerConfiguration => this.#configuration;
       const onRecords = (records: ManagerState | undefined): void => {
-        this.records = records;
+        this.#records = records;
       };
       const site = { store, leadership, fleet, configuration, provider, logger };
       await LeaderLoop.run({ ...site, now, elapsed, pollInterval, isReloading, onEvent, onRecords }, signal);

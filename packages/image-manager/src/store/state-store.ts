@@ -31,17 +31,21 @@ export interface LeadOptions {
 export class StateStore implements AsyncDisposable {
   readonly #database: Database;
   readonly #closed = new AbortController();
-  /**
-   * Mark of this store's images: random characters in every id. The value was read when the store was opened, or when
-   * this process became the leader. Only {@link Leadership.restore} changes it.
-   */
-  owner: string;
+  #owner: string;
   #leadership: Leadership | undefined;
 
   /** @param settings row of the table, not yet validated */
   constructor(database: Database, settings: unknown) {
     this.#database = database;
-    this.owner = checkSettings(settings, database.location).owner;
+    this.#owner = checkSettings(settings, database.location).owner;
+  }
+
+  /**
+   * Mark of this store's images: random characters in every id. The value was read when the store was opened, or when
+   * this process became the leader. Only {@link Leadership.restore} changes it.
+   */
+  get owner(): string {
+    return this.#owner;
   }
 
   /**
@@ -196,9 +200,9 @@ export class StateStore implements AsyncDisposable {
     const settings = await session.use((query) =>
       this.#settings(query, 'update', 'set term = term + 1 returning *'),
     );
-    this.owner = settings.owner;
+    this.#owner = settings.owner;
     this.#leadership = new Leadership(this.#database, session, settings.term, (owner) => {
-      this.owner = owner;
+      this.#owner = owner;
     });
     return this.#leadership;
   }
