@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   type CapturedImage,
   type CaptureRequest,
@@ -17,8 +16,9 @@ import {
   objectOf,
   TEXT,
   waitForPort,
+  withAbort,
 } from '@nodepool-builder/image-builder/internal';
-import { JsonReader } from '@nodepool-builder/image-builder/plugin';
+import { JsonReader, poll } from '@nodepool-builder/image-builder/plugin';
 import { executeQmp } from './execute-qmp.ts';
 import { forwardedPort } from './instance-arguments.ts';
 import { INSTANCE_FILES, type InstanceDirectory } from './instance-directory.ts';
@@ -26,8 +26,8 @@ import { INSTANCE_FILES, type InstanceDirectory } from './instance-directory.ts'
 /** Milliseconds between two presses of the power button, because a booting system may miss one. */
 const PUSH_INTERVAL = 10_000;
 
-/** Milliseconds between two queries of a machine's state. */
-const STATE_INTERVAL = 250;
+/** Max seconds between two queries of a machine's state. */
+const STATE_INTERVAL = 0.25;
 
 /** Instance states by QEMU's states. In all other states the machine is suspended. */
 const STATES: Readonly<Record<string, InstanceState>> = { running: 'running', shutdown: 'stopped' };
@@ -101,11 +101,13 @@ export class QemuInstance implements Instance {
   }
 
   async waitStopped(options: OperationOptions = {}): Promise<void> {
-    let state = await this.state(options);
-    while (state === 'running') {
-      await delay(STATE_INTERVAL, undefined, options).catch(() => {}); // the next query reports an abort
-      state = await this.state(options);
-    }
+    const state = await withAbort(options, async (signal) => {
+      const ended = async (): Promise<InstanceState | undefined> => {
+        const current = await this.state({ signal });
+        return current === 'running' ? undefined : current;
+      };
+      return await poll(ended, { interval: STATE_INTERVAL, signal });
+    });
     if (state !== 'stopped') throw this.#failed('did not power off', state);
     await this.#endStopped();
   }
