@@ -1,13 +1,20 @@
 import { ImageError } from '@nodepool-builder/image-builder';
-import { describeEnd, runCommand } from '@nodepool-builder/image-builder/internal';
+import {
+  describeEnd,
+  objectOf,
+  runCommand,
+  TEXT,
+  withTimeout,
+} from '@nodepool-builder/image-builder/internal';
+import { JsonReader, signalOf } from '@nodepool-builder/image-builder/plugin';
 
 /** A handler's arguments cannot be evaluated, or have the wrong type. */
 export class HandlerArgumentError extends Error {
   override readonly name = 'HandlerArgumentError';
 }
 
-/** Milliseconds that Python may take. */
-const TIMEOUT = 30_000;
+/** Seconds that Python may take. */
+const TIMEOUT = 30;
 
 /** Evaluates the expressions on stdin in the namespace in which `fileConfig` does. Streams become their names. */
 const SCRIPT = `
@@ -22,6 +29,9 @@ def evaluate(text):
 print(json.dumps([evaluate(text) for text in json.load(sys.stdin)]))
 `;
 
+/** A value in JSON, or why there is none, for each expression. */
+const RESULTS = new JsonReader({ type: 'array', items: objectOf({}, { json: TEXT, error: TEXT }) });
+
 /**
  * Evaluates expressions with Python. Tuples and lists become arrays, and streams become their names. The returned
  * function takes one of the expressions and returns its value, or throws {@link HandlerArgumentError}.
@@ -31,23 +41,31 @@ print(json.dumps([evaluate(text) for text in json.load(sys.stdin)]))
 export async function evaluate(expressions: readonly string[]): Promise<(expression: string) => unknown> {
   if (expressions.length === 0) return () => undefined;
   let output = '';
-  const end = await runCommand('python3', ['-I', '-c', SCRIPT], {
-    cwd: process.cwd(),
-    env: process.env,
-    input: JSON.stringify(expressions),
-    signal: AbortSignal.timeout(TIMEOUT),
-    onLine: (line) => {
-      output = line;
-    },
-  });
-  if (end.exitCode !== 0) {
-    const reason = `python3, which evaluates the file of -l, ${describeEnd(end)}; mend python3, or write YAML`;
-    throw new ImageError('command-failed', reason);
-  }
-  const results = JSON.parse(output) as readonly { readonly json: string; readonly error?: string }[];
+  const end = await withTimeout(
+    TIMEOUT,
+    signalOf({}),
+    (signal) =>
+      runCommand('python3', ['-I', '-c', SCRIPT], {
+        cwd: process.cwd(),
+        env: process.env,
+        input: JSON.stringify(expressions),
+        signal,
+        onLine: (line) => {
+          output = line;
+        },
+      }),
+    () => failed(`takes longer than ${TIMEOUT} s`),
+  );
+  if (end.exitCode !== 0) throw failed(describeEnd(end));
+  const results = RESULTS.parse(output, (reason) => failed(`printed no result: ${reason}`));
   return (expression) => {
     const { json = '', error } = results[expressions.indexOf(expression)] ?? {};
     if (error !== undefined) throw new HandlerArgumentError(error);
     return JSON.parse(json);
   };
+}
+
+function failed(reason: string): ImageError {
+  const what = `python3, which evaluates args and kwargs in the file of -l, ${reason}`;
+  return new ImageError('command-failed', `${what}; simplify them, or write YAML`);
 }
