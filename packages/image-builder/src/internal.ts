@@ -113,6 +113,7 @@ export { Mutex } from './repository/mutex.ts';
 export { safeName } from './repository/state-directory.ts';
 export { NUMBER, objectOf, readSettings, scalarText, TEXT } from './settings-schema.ts';
 export { shellWords } from './shell-words.ts';
+export { SILENT_LOGGER } from './silent-logger.ts';
 export { SingleFlight } from './single-flight.ts';
 export { inSlices } from './slices.ts';
 export { withNewFile, writeSparse } from './sparse.ts';

@@ -1,12 +1,10 @@
-import type { CheckResult, Logger } from '@nodepool-builder/image-builder';
-import { attempt } from '@nodepool-builder/image-builder/internal';
+import type { CheckResult } from '@nodepool-builder/image-builder';
+import { attempt, SILENT_LOGGER } from '@nodepool-builder/image-builder/internal';
 import { openZuulApi } from './api/zuul-api.ts';
 import type { ZuulBuild } from './api/zuul-build.ts';
 import { imageArtifacts } from './builds/image-artifact.ts';
 import { subscribeOnce } from './polling/mqtt-listener.ts';
 import { imageSourceOf, type MqttSettings, type ZuulSettings } from './zuul-settings.ts';
-
-const SILENT: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
 /**
  * Checks that Zuul's API responds for the tenant, that the job has builds, and that the broker accepts a subscription.
@@ -19,7 +17,7 @@ export async function* diagnoseZuul(
   const { project, job, branch } = settings;
   const subject = `Zuul of image ${name}`;
   const builds = await attempt(subject, signal, async () => {
-    const api = await openZuulApi(settings, SILENT, { attempts: 1 });
+    const api = await openZuulApi(settings, SILENT_LOGGER, { attempts: 1 });
     for await (const page of api.builds(settings, signal)) return { api: api.name, newest: page[0] };
     return { api: api.name, newest: undefined };
   });

@@ -9,6 +9,7 @@ import { cloudImageName, fileTags, imageTags } from '../image-tags.ts';
 import { KeyedQueue } from '../keyed-queue.ts';
 import { steadyProgress } from '../progress.ts';
 import type { SettingsSchema } from '../settings-schema.ts';
+import { SILENT_LOGGER } from '../silent-logger.ts';
 import type {
   CandidateOptions,
   ClaimRequest,
@@ -30,8 +31,6 @@ import { UploadRecords } from './upload-records.ts';
 
 /** Timeout of the cleanup after a failed upload, in milliseconds. The upload's own signal may have aborted. */
 const CLEANUP_TIME = 120_000;
-
-const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** Keys of an entry under `providers` that {@link CloudImages} reads. */
 export interface CloudEntry {
@@ -112,7 +111,7 @@ export abstract class CloudImages<
    * @param companions file extensions of files that belong to a record
    */
   constructor(
-    { entry, formats, directory, logger = SILENT }: CloudImagesOptions<Entry>,
+    { entry, formats, directory, logger = SILENT_LOGGER }: CloudImagesOptions<Entry>,
     record?: S,
     companions?: readonly string[],
   ) {

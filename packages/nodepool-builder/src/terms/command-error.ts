@@ -66,11 +66,8 @@ export function warn(message: string): void {
   console.error(isJournal('stderr') ? prioritized(text, 'warn') : text);
 }
 
-/** Discards messages, for parts whose errors are shown in another way. */
-export const SILENT_LOGGER: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-
 /** Logger of commands: prints warnings and errors on standard error. */
-export const STANDARD_ERROR_LOGGER: Logger = { ...SILENT_LOGGER, warn, error: warn };
+export const STANDARD_ERROR_LOGGER: Logger = { debug: () => {}, info: () => {}, warn, error: warn };
 
 /** Options of commands that print JSON. */
 export interface JsonOptions {

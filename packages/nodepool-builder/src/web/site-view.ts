@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type FunctionStatus, formatAddress, type ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
+import { SILENT_LOGGER } from '@nodepool-builder/image-builder/internal';
 import { type ManagerState, type Plan, previewPlan, type StateStore } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import { toManagerConfiguration } from '../configuration/manager-configuration.ts';
@@ -10,7 +11,7 @@ import { askServers } from '../site/ask-servers.ts';
 import { readSite } from '../site/builder-status.ts';
 import { NO_MANAGER } from '../site/served-request.ts';
 import { hasStore, withStore, withStoreIfAny } from '../site/state-view.ts';
-import { CommandError, errorLine, SILENT_LOGGER } from '../terms/command-error.ts';
+import { CommandError, errorLine } from '../terms/command-error.ts';
 import type { CloudImageRecord, CloudImageWatch } from './cloud-image-watch.ts';
 
 /** The state of all images and builders at one time. */

@@ -1,9 +1,8 @@
-import { attempt } from '@nodepool-builder/image-builder/internal';
+import { attempt, SILENT_LOGGER } from '@nodepool-builder/image-builder/internal';
 import { readTrustedKeys } from '@nodepool-builder/provenance';
 import { SiteAttestation } from '../../attestation/site-attestation.ts';
 import { isSigning, trustedKeyFiles } from '../../configuration/attestation.ts';
 import type { Configuration } from '../../configuration/configuration.ts';
-import { SILENT_LOGGER } from '../../terms/command-error.ts';
 import type { Check } from './checks.ts';
 
 /**

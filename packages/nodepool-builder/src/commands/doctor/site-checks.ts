@@ -10,13 +10,13 @@ import {
   checkDiskImage,
   checkFreeSpace,
   checkImagesDirectory,
+  SILENT_LOGGER,
 } from '@nodepool-builder/image-builder/internal';
 import { diagnoseStore } from '@nodepool-builder/image-manager';
 import type { Configuration, DiskImageConfiguration } from '../../configuration/configuration.ts';
 import type { LoadedConfiguration } from '../../configuration/load.ts';
 import type { Modules } from '../../configuration/modules.ts';
 import { Providers } from '../../site/providers.ts';
-import { SILENT_LOGGER } from '../../terms/command-error.ts';
 import { humanPath } from '../../yaml/diagnostic.ts';
 import { attestationChecks } from './attestation-check.ts';
 import type { Check } from './checks.ts';
@@ -28,7 +28,7 @@ export function siteChecks(loaded: LoadedConfiguration): Disposable & { readonly
   const { configuration, plugins } = loaded;
   const { 'images-dir': directory } = configuration;
   const providers = new Providers({
-    logger: () => SILENT_LOGGER, // its warnings are already results
+    logger: () => SILENT_LOGGER, // each warning is also the result of a check
     instances: { directory, owner: 'doctor' },
   });
   providers.configure(configuration);
