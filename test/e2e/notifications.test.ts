@@ -108,5 +108,5 @@ test('the command notify-test prints a receiver’s response, and fails if the r
   assert.deepEqual([bad.code, bad.stderr], [1, 'nodepool-builder: python was not notified: status 401\n']);
   const unknown = await runCommand('notify-test', 'mail', '-c', site.config);
   assert.equal(unknown.code, 3);
-  assert.match(unknown.stderr, /there is no notification "mail"; choose one of: python/);
+  assert.match(unknown.stderr, /notification "mail" is not in .*nodepool\.yaml; choose one of: python/);
 });

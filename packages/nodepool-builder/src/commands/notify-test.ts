@@ -1,7 +1,7 @@
 import { deliver } from '../daemon/notifications/delivery.ts';
 import { makeEvent } from '../daemon/notifications/event.ts';
 import { thisUser } from '../site/control-jobs.ts';
-import { CommandError, choiceOf, errorLine } from '../terms/command-error.ts';
+import { CommandError, errorLine, findByName } from '../terms/command-error.ts';
 import { configured } from './configured-command.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
@@ -15,13 +15,8 @@ export const register = configured({
   example: 'chat',
   run: (site, _, name) =>
     untilStopSignal(async (signal) => {
-      const { notifications } = await site.configuration();
-      const entry = notifications.find((one) => one.name === name);
-      if (entry === undefined) {
-        const names = notifications.map((one) => one.name);
-        const remedy = names.length === 0 ? 'add it to notifications' : choiceOf(names);
-        throw new CommandError(`there is no notification "${name}"; ${remedy}`, 'not-found');
-      }
+      const { notifications, file } = await site.configuration();
+      const entry = findByName(notifications, 'notification', name, file);
       const time = new Date().toISOString();
       const event = makeEvent({
         id: `test/${time}`,
