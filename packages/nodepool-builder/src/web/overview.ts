@@ -147,12 +147,16 @@ function imageCard({
   return html`<details class="image" data-part="image ${name}" data-text="${text.toLowerCase()}">
 <summary><h3 class="id">${name}</h3>${badge(state, paused ? `, paused${by === null ? '' : ` by ${by}`}` : '')}
 <span>${newest === null ? 'no image' : age(image['newest-requested'])}</span>
-<span>${providers.map((place) => html`${providerBadge(place, newest)} `)}</span>
+<span class="providers">${providers.map((place) => html`${providerBadge(place, newest)} `)}</span>
 <span class="next quiet">${first && nextOf(first)}</span></summary>
 <div data-source="${path}"><p><a href="${path}">Builds and uploads of ${name}</a></p></div></details>`;
 }
 
-/** @param newest id of the newest image at the builders */
+/**
+ * Shows a provider with the state of a disk image in it.
+ *
+ * @param newest id of the newest image at the builders
+ */
 function providerBadge(place: ImageRecord['providers'][number], newest: string | null): Html {
   const isOlder = place.state === 'ready' && newest !== null && place.newest !== newest;
   const state = isOlder ? 'older' : place.state;
