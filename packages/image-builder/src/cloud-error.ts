@@ -56,8 +56,8 @@ export interface CloudErrorOptions extends ErrorOptions {
 }
 
 /**
- * An error of a cloud or of another service that has images. Its message has the service, the request, the reason that
- * the service gave, and a remedy if one is known. It never has a secret, or the query of a URL.
+ * An error of a cloud or of another service that stores images. Its message names the service, the request, the
+ * service's reason, and a remedy if one is known. It never contains a secret, or the query of a URL.
  */
 export class CloudError extends Error {
   override readonly name = 'CloudError';

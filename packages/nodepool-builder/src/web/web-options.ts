@@ -35,7 +35,7 @@ export function addWebOptions(command: Command): void {
     )
     .option(
       '--web-token-file <file>',
-      'file with a token: whoever sends it, or logs in with it, may rebuild, cancel, roll back and delete',
+      'file with the token that permits clients and logins to rebuild, cancel, roll back and delete',
     )
     .option(
       '--web-trusted-header <name>',

@@ -11,7 +11,7 @@ import { withFile } from '../../src/upload/file-data.ts';
 
 const BYTES = randomBytes(2_500_000);
 
-test('an image file is read as a whole or in ranges, any of them again, with the right digests', async (t) => {
+test('an image file is read as a whole or in ranges, which may repeat, and has the same digests each time', async (t) => {
   const path = join(await temporaryDirectory(t), 'image.raw');
   await writeFile(path, BYTES);
   const reported: Progress[] = [];
