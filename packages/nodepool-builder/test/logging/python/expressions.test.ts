@@ -36,3 +36,9 @@ test('the error for a file that needs Python says that Python is not installed',
     /the command "python3" is not installed, or not on PATH; install it/,
   );
 });
+
+test('the error for a Python that fails, or prints too much, names it and the remedy', async () => {
+  const named = (reason: string): RegExp => RegExp(`^ImageError: python3, .* ${reason}.*; .*write YAML$`);
+  await assert.rejects(evaluate(["__import__('os')._exit(3)"]), named('ended with exit code 3'));
+  await assert.rejects(evaluate(["'a' * 200_000"]), named('printed no result: it is not JSON'));
+});
