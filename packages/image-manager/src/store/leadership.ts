@@ -6,20 +6,20 @@ import { BUILDS, PAUSES, type RecordTable, toRow, UPLOADS } from './tables.ts';
 
 /** An atomic change of the records. */
 export interface StateChange {
-  /** Inserts them, or replaces the records with the same ids. */
+  /** Builds to insert, or to store instead of those with the same ids. */
   readonly builds?: readonly Build[];
-  /** Inserts them, or replaces the records with the same ids. Their builds are in the store or in this change. */
+  /** Uploads to insert or replace, likewise. Their builds are in the store or in this change. */
   readonly uploads?: readonly Upload[];
   /**
-   * Adds them. Their builds and uploads are in the store or in this change. A document that is already stored is
-   * unchanged.
+   * Documents to add, of builds and uploads that are in the store or in this change. A stored document does not
+   * change.
    */
   readonly documents?: readonly ImageDocument[];
   /** Ids of builds to delete. All uploads of a build are deleted earlier or in the same change. */
   readonly prunedBuilds?: readonly string[];
   /** Ids of uploads to delete. */
   readonly prunedUploads?: readonly string[];
-  /** Inserts them, or replaces the records with the same ids. */
+  /** Pauses to insert or replace, likewise. */
   readonly pauses?: readonly Pause[];
   /** Ids of pauses to delete. */
   readonly endedPauses?: readonly string[];
