@@ -101,7 +101,7 @@ export class ObjectStore {
   #client: Promise<S3> | undefined;
 
   constructor(options: StoreOptions) {
-    const { 'bucket-name': bucket = '', prefix } = options.entry;
+    const { 'bucket-name': bucket, prefix } = options.entry;
     this.bucket = bucket;
     this.keys = new S3Keys(prefix);
     this.#options = options;

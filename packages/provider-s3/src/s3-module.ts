@@ -6,14 +6,6 @@ import { S3_SETTINGS } from './s3-settings.ts';
 export const S3_MODULE: ProviderModule<typeof S3_SETTINGS, undefined> = {
   type: 's3',
   settings: S3_SETTINGS,
-  *check({ 'bucket-name': bucket }) {
-    if (bucket !== undefined) return;
-    yield {
-      pointer: '',
-      reason: 'lacks the key "bucket-name"',
-      remedy: 'set it to the bucket for the images',
-    };
-  },
   images: {
     open: (entry, services) => new S3Provider({ entry, ...services }),
   },

@@ -6,8 +6,12 @@ const TEXT = { type: 'string', minLength: 1 } as const;
 export const S3_SETTINGS = {
   type: 'object',
   description: 'images in an S3-compatible object store: AWS, Ceph, MinIO, Swift',
+  required: ['bucket-name'],
   properties: {
-    'bucket-name': { ...TEXT, description: 'Bucket for the images. It must exist.' },
+    'bucket-name': {
+      ...TEXT,
+      description: 'Bucket for the images. It must exist.',
+    },
     prefix: {
       ...TEXT,
       description:

@@ -292,6 +292,13 @@ describe('rejected configurations', () => {
       ],
     ],
     [
+      'an S3 provider without a bucket',
+      'images-dir: /i\nproviders:\n  - {name: p, type: s3, images: []}\n',
+      [
+        'nodepool.yaml:3:5: providers[0] lacks the key "bucket-name", which type: s3 needs; add "bucket-name: …"',
+      ],
+    ],
+    [
       'an impossible port',
       'images-dir: /i\ngearman-servers:\n  - host: a\n    port: 70000\n',
       ['nodepool.yaml:4:5: gearman-servers[0].port is 70000; use a number <= 65535'],
