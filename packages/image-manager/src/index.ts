@@ -11,7 +11,6 @@ export { operatorCancellation, stopAtBuilder } from './gearman/cancellation.ts';
 export { ImageManager, type ImageManagerOptions } from './image-manager.ts';
 export type { ManagerEvent, RetriedStep } from './manager-event.ts';
 export type { UnrecordedImage } from './orphans/find-orphans.ts';
-export { cronError } from './planning/due.ts';
 export type { LaterBuild, Observation, OfferedFunctions, Plan, Step, Wait } from './planning/pass.ts';
 export { plan } from './planning/plan.ts';
 export { newestFirst } from './planning/survey.ts';

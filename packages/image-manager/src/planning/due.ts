@@ -125,12 +125,6 @@ export function parseCrons(entries: readonly ManagedDiskImage[]): ReadonlyMap<st
   return new Map([...expressions].map((expression) => [expression, parseCron(expression)]));
 }
 
-/** Returns why a cron expression is invalid; undefined if it is valid. */
-export function cronError(expression: string): string | undefined {
-  const cron = parseCron(expression);
-  return cron instanceof Error ? cron.message.replace(/^CronPattern: /, '') : undefined;
-}
-
 function parseCron(expression: string): Cron | Error {
   try {
     return new Cron(expression);

@@ -1,5 +1,5 @@
 import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
-import { cronError } from '@nodepool-builder/image-manager';
+import { Cron } from 'croner';
 import type { ConfigurationParts } from './parts.ts';
 
 /** Prefixes the pointers of a node's diagnostics, so that they start at the root. */
@@ -76,9 +76,8 @@ export function* nameDiagnostics(
  * Reports times that are not cron expressions. For `cron` it is only a warning, because nodepool's builder does not
  * read it.
  */
-export async function cronDiagnostics({ source }: ConfigurationParts): Promise<readonly Diagnostic[]> {
+export function* cronDiagnostics({ source }: ConfigurationParts): Iterable<Diagnostic> {
   const { cron, diskimages } = source;
-  const update = cron?.['image-update'];
   const times = [
     ...(diskimages ?? []).map(({ 'rebuild-cron': expression }, index) => ({
       expression,
@@ -87,15 +86,19 @@ export async function cronDiagnostics({ source }: ConfigurationParts): Promise<r
       remedy: "write minute, hour, day, month and weekday, as '14 2 * * *', or use rebuild-age",
     })),
     {
-      expression: update,
+      expression: cron?.['image-update'],
       pointer: '/cron/image-update',
       severity: 'warning' as const,
       remedy: 'correct it; until then the manager rebuilds images once a day',
     },
-  ].filter(({ expression }) => expression !== undefined);
-  if (times.length === 0) return [];
-  return times.flatMap(({ expression = '', ...place }) => {
-    const reason = cronError(expression)?.replace(/\.$/, '');
-    return reason === undefined ? [] : [{ ...place, reason: `is not a cron expression: ${reason}` }];
-  });
+  ];
+  for (const { expression, ...place } of times) {
+    if (expression === undefined) continue;
+    try {
+      void new Cron(expression);
+    } catch (error) {
+      const reason = (error as Error).message.replaceAll(/^CronPattern: |\.$/g, '');
+      yield { ...place, reason: `is not a cron expression: ${reason}` };
+    }
+  }
 }

@@ -98,7 +98,7 @@ export async function loadConfiguration(
   report.add(await gearmanServerDiagnostics(parts.general));
   report.add(await notificationDiagnostics(parts.general.notifications));
   report.add(await attestationDiagnostics(parts));
-  const timeDiagnostics = await cronDiagnostics(parts);
+  const timeDiagnostics = [...cronDiagnostics(parts)];
   report.add(timeDiagnostics);
   report.throwErrors();
   const secureFile = secure && resolve(secure);
