@@ -1,3 +1,4 @@
+import type { Hash } from 'node:crypto';
 import { ImageError } from './errors.ts';
 import { Digester } from './hashed-reader/digester.ts';
 import { SteadyFile } from './hashed-reader/steady-file.ts';
@@ -134,5 +135,16 @@ export async function checksumsOf(path: string, options: OperationOptions = {}):
     return await reader.checksums;
   } finally {
     await reader.close();
+  }
+}
+
+/** Yields the pieces, and adds them to a hash. */
+export async function* hashed(
+  pieces: AsyncIterable<Buffer>,
+  hash: Hash,
+): AsyncGenerator<Buffer, void, undefined> {
+  for await (const piece of pieces) {
+    hash.update(piece);
+    yield piece;
   }
 }

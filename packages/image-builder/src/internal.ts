@@ -45,9 +45,8 @@ export {
 export { type DiskFile, dataExtents } from './formats/disk-information.ts';
 export { formatOfExtension, formatRow, isImageFormat } from './formats.ts';
 export { Digester } from './hashed-reader/digester.ts';
-export { hashed } from './hashed-reader/hashed.ts';
 export { SteadyFile } from './hashed-reader/steady-file.ts';
-export { checksumsOf } from './hashed-reader.ts';
+export { checksumsOf, hashed } from './hashed-reader.ts';
 export {
   asNetworkError,
   atOrigin,
