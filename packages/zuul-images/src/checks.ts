@@ -19,7 +19,6 @@ export function checkZuulSettings(settings: ZuulSettings, name: string): readonl
     ...url('/mqtt/url', settings.mqtt?.url, 'mqtt or mqtts'),
     ...url('/s3-endpoint', settings['s3-endpoint'], 'http or https'),
     ...url('/auth/client-credentials/issuer', settings.auth?.['client-credentials']?.issuer, 'http or https'),
-    ...rebuildTimes(settings),
   ];
 }
 
@@ -113,15 +112,4 @@ function url(pointer: string, text: string | undefined, schemes: string): readon
   }
   if (parsed.username === '' && parsed.password === '') return [];
   return [{ pointer, reason: 'contains a user name or a password', remedy: 'move them to their own keys' }];
-}
-
-function rebuildTimes(settings: ZuulSettings): readonly Diagnostic[] {
-  return (['rebuild-age', 'rebuild-cron'] as const)
-    .filter((key) => settings[key] !== undefined)
-    .map((key) => ({
-      pointer: `/${key}`,
-      severity: 'warning',
-      reason: 'has no effect: a new image is imported when Zuul has built it',
-      remedy: 'remove it, and schedule the job in Zuul',
-    }));
 }

@@ -76,10 +76,6 @@ const MQTT = {
   },
 } as const;
 
-const NOT_BY_TIME = {
-  description: 'Has no effect, because images are imported when Zuul has built them.',
-} as const;
-
 /** Keys of an entry of `zuul-images`. */
 export const ZUUL_SETTINGS = {
   type: 'object',
@@ -161,8 +157,6 @@ export const ZUUL_SETTINGS = {
       default: BUILD_TIMEOUT,
       description: 'Timeout of a download and its conversions, in seconds.',
     },
-    'rebuild-age': NOT_BY_TIME,
-    'rebuild-cron': NOT_BY_TIME,
   },
 } as const satisfies ObjectSchema;
 

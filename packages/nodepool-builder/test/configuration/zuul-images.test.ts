@@ -347,10 +347,10 @@ describe('a diagnostic of zuul-images', () => {
       ],
     ],
     [
-      'a time to rebuild',
+      'a time to rebuild, which only other disk images have',
       `${ENTRY}    rebuild-age: 86400\n`,
       [
-        'nodepool.yaml:9:5: warning: zuul-images[0].rebuild-age has no effect: a new image is imported when Zuul has built it; remove it, and schedule the job in Zuul',
+        'nodepool.yaml:9:5: warning: zuul-images[0] has the unknown key "rebuild-age"; it is ignored; remove it',
       ],
     ],
     [
