@@ -60,12 +60,12 @@ export const ZUUL_ARTIFACT_MODULE: BuilderModule<typeof ZUUL_SETTINGS, ZuulSetti
   check: (settings, { name }) => checkZuulSettings(settings, name),
   checkHost: (settings) => tokenFileDiagnostics(settings),
   describe: (settings) => {
-    const { 'api-url': apiUrl, tenant, project, pipelines, job, branch, 'image-name': imageName } = settings;
+    const { 'api-url': apiUrl, project, pipelines, job, branch, 'image-name': imageName } = settings;
     const artifacts = settings.artifacts.map(({ format, type }) => ({
       format: artifactFormat(format),
       type,
     }));
-    const content = [apiUrl, tenant, project, pipelines, job, branch, imageName, artifacts];
+    const content = [apiUrl, project, pipelines, job, branch, imageName, artifacts];
     return { content, isImported: true };
   },
   create: (diskimage, settings, services) => new ZuulArtifactBuilder(diskimage, settings, services),

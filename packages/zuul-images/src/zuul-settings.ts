@@ -82,8 +82,10 @@ export const ZUUL_SETTINGS = {
   description: 'of a Zuul job',
   required: ['api-url', 'project', 'pipelines', 'job', 'artifacts'],
   properties: {
-    'api-url': text("URL of Zuul, of its API, or of a tenant's API or page."),
-    tenant: text('Tenant. Required if `api-url` names no tenant and Zuul has several tenants.'),
+    'api-url': text(
+      "URL of a tenant's page or API: `https://zuul.example.com/t/TENANT`. If Zuul has only one tenant, also the URL of " +
+        'Zuul or of its API.',
+    ),
     project: text('Short name without the Git server, such as `opendev/system-config`.'),
     pipelines: {
       type: 'array',

@@ -55,10 +55,10 @@ describe('the diagnosis of a Zuul', () => {
 
   test('the diagnosis of Zuul names an unknown tenant or an unreachable API at once', async (t) => {
     const zuul = await startZuul(t);
-    const [unknown] = await diagnose(settingsOf(zuul.url, { tenant: 'nobody' }));
+    const [unknown] = await diagnose(settingsOf(`${zuul.url}t/nobody`));
     assert.partialDeepStrictEqual(unknown, {
       status: 'problem',
-      remedy: 'the tenant does not exist; correct its name'.split('; ')[1] ?? '',
+      remedy: 'the tenant does not exist; correct its name in api-url'.split('; ')[1] ?? '',
     });
     const dead = await startDeadServer(t);
     const [down] = await diagnose(settingsOf(dead.url));

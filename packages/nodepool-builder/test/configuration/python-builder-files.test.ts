@@ -75,7 +75,7 @@ diskimages:
   - {name: yes, parent: 20.10, release: &one 1.0e+1}
   - {name: aliased, release: *one}
 zuul-images:
-  15.0: {api-url: https://zuul.example.org/api, tenant: t, job: j, project: p, pipelines: [q], artifacts: [{format: raw, type: r}], keep: "3"}
+  15.0: {api-url: https://zuul.example.org/t/t, job: j, project: p, pipelines: [q], artifacts: [{format: raw, type: r}], keep: "3"}
 providers:
   - name: 010
     type: directory

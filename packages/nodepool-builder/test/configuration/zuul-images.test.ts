@@ -146,14 +146,13 @@ describe('zuul-images', () => {
   });
 
   it('zuul-images may have all their keys, with paths relative to the file', async () => {
-    const zuul = await zuulOf(`tenant: t, branch: main, image-name: noble, ca-file: ca.pem, poll-interval: 5,
+    const zuul = await zuulOf(`branch: main, image-name: noble, ca-file: ca.pem, poll-interval: 5,
   mqtt: {url: "mqtts://broker:8883", topic: zuul/#, username: u, password-file: p, ca-file: /b.pem},
   s3-endpoint: "https://s3.example.com", allowed-hosts: [logs.local, "fd00::1"], require-sha256: true`);
     assert.deepEqual(zuul, {
       ...(await zuulOf('')),
       'allowed-hosts': ['logs.local', 'fd00::1'],
       'require-sha256': true,
-      tenant: 't',
       branch: 'main',
       'image-name': 'noble',
       'ca-file': join(directory, 'ca.pem'),
@@ -275,13 +274,6 @@ describe('a diagnostic of zuul-images', () => {
       ENTRY.replace('https:', 'ftp:'),
       [
         'nodepool.yaml:4:5: zuul-images[0].api-url cannot be used: it is not an http or https URL; write it as https://zuul.example.com/',
-      ],
-    ],
-    [
-      'another tenant’s api-url',
-      `${ENTRY.replace('example.com/', 'example.com/t/one')}    tenant: two\n`,
-      [
-        'nodepool.yaml:9:5: zuul-images[0].tenant is "two", but api-url names the tenant "one"; correct one of the two, or remove tenant',
       ],
     ],
     [

@@ -14,7 +14,7 @@ type Get = <T>(url: URL, read: (value: unknown) => T) => Promise<T>;
 
 /**
  * Returns the base URL of a tenant's API, with a trailing slash. An API that is white-labelled for one tenant names it
- * in its `info`. Without a configured tenant, the API must have exactly one.
+ * in its `info`. If the URL names no tenant, the API must have exactly one.
  *
  * @throws CloudError `invalid-settings` if the tenant is ambiguous, or the API serves another; and those of the requests
  */
@@ -28,7 +28,7 @@ export async function tenantApiUrl(get: Get, { root, tenant }: ApiUrl): Promise<
   if (tenant === undefined || tenant === served) return `${root}api/`;
   throw new CloudError(
     'invalid-settings',
-    `Zuul API ${root}: it serves only the tenant "${served}", not "${tenant}"; correct the tenant or the api-url`,
+    `Zuul API ${root}: it serves only the tenant "${served}", not "${tenant}"; correct api-url`,
   );
 }
 
@@ -43,8 +43,9 @@ async function onlyTenant(get: Get, root: string): Promise<string> {
   const [only] = names;
   if (only !== undefined && names.length === 1) return only;
   const known = names.length === 0 ? '' : ` (${names.slice(0, MAX_NAMES).join(', ')})`;
+  const remedy = `write the tenant into api-url: ${root}t/TENANT${known}`;
   throw new CloudError(
     'invalid-settings',
-    `Zuul API ${root}: it serves several tenants, and no tenant is configured; set tenant${known}`,
+    `Zuul API ${root}: it serves several tenants, and api-url names none; ${remedy}`,
   );
 }

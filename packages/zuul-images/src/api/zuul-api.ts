@@ -32,8 +32,6 @@ const LIST = new JsonReader({ type: 'array' });
 export interface ZuulApiOptions {
   /** `api-url` in any of the forms that {@link parseApiUrl} accepts. */
   readonly apiUrl: string;
-  /** Required if the URL names no tenant and the API serves several. */
-  readonly tenant?: string | undefined;
   readonly logger: Logger;
   /** Credentials for the API. Default: none. */
   readonly credentials?: ZuulCredentials | undefined;
@@ -56,10 +54,10 @@ export async function openZuulApi(
   logger: Logger,
   options: Pick<ZuulApiOptions, 'attempts'> = {},
 ): Promise<ZuulApi> {
-  const { 'api-url': apiUrl, tenant, auth } = settings;
+  const { 'api-url': apiUrl, auth } = settings;
   const http = new ZuulHttp({ furtherCa: await readAuthorities(settings) });
   const credentials = createCredentials(auth, { http });
-  return new ZuulApi({ ...options, apiUrl, tenant, credentials, http, logger });
+  return new ZuulApi({ ...options, apiUrl, credentials, http, logger });
 }
 
 /** Part of a list. */
@@ -86,9 +84,9 @@ export class ZuulApi {
 
   /** @throws CloudError `invalid-settings` */
   constructor(options: ZuulApiOptions) {
-    const { apiUrl, tenant, logger, credentials, http = new ZuulHttp(), ...others } = options;
+    const { apiUrl, logger, credentials, http = new ZuulHttp(), ...others } = options;
     const { attempts = RETRIES.attempts, ...time } = others;
-    this.#url = { ...parseApiUrl(apiUrl), ...(tenant !== undefined && { tenant }) };
+    this.#url = parseApiUrl(apiUrl);
     this.name = `Zuul API ${this.#url.root}`;
     this.#logger = logger;
     this.#credentials = credentials;

@@ -25,8 +25,8 @@ const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const REMEDIES: Partial<Record<CloudErrorCode, string>> = {
   'auth-failed': 'configure a token for this tenant, or check whether the configured token is still valid',
   forbidden: "ask the operator of Zuul for an access rule that lets the token's subject read this tenant",
-  'not-found': 'check the api-url and the tenant',
-  'tenant-unknown': 'the tenant does not exist; correct its name',
+  'not-found': 'check the api-url',
+  'tenant-unknown': 'the tenant does not exist; correct its name in api-url',
   'tenant-not-ready': 'Zuul is still loading the configuration of the tenant',
   redirected: 'set api-url to the address that serves the API; if it requires a login, configure a token',
 };

@@ -24,8 +24,7 @@ export class ApiFixture {
   constructor(zuul: ZuulDouble, options: Partial<ZuulApiOptions> = {}) {
     const { clock, logger } = this;
     this.api = new ZuulApi({
-      apiUrl: zuul.url,
-      tenant: 'example',
+      apiUrl: `${zuul.url}t/example`,
       logger,
       clock,
       random: () => 0,

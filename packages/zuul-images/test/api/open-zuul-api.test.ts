@@ -33,7 +33,7 @@ describe('the API of an image', () => {
     await writeFile(path, fixture.mint());
     const { uuid } = zuul.table().add();
     const api = await openZuulApi(
-      { ...IMAGE, 'api-url': zuul.url, tenant: 'example', auth: { 'token-file': path } },
+      { ...IMAGE, 'api-url': `${zuul.url}t/example`, auth: { 'token-file': path } },
       logger,
     );
     assert.deepEqual(
@@ -48,7 +48,7 @@ describe('the API of an image', () => {
     zuul.table().add();
     const caFile = join(await temporaryDirectory(t), 'ca.pem');
     await writeFile(caFile, tls.cert);
-    const image = { ...IMAGE, 'api-url': zuul.url, tenant: 'example' };
+    const image = { ...IMAGE, 'api-url': `${zuul.url}t/example` };
     const api = await openZuulApi({ ...image, 'ca-file': caFile }, logger);
     assert.equal((await allBuilds(api, QUERY, ON)).length, 1);
     // The server has no file: its 404 counts only if it is trusted.

@@ -12,7 +12,6 @@ interface Form {
   readonly served: ZuulDoubleOptions;
   /** Path of api-url. */
   readonly path?: string;
-  readonly tenant?: string;
   /** Path of the builds request. */
   readonly asked: string;
 }
@@ -21,21 +20,9 @@ const TWO = ['example', 'my tenant'];
 
 const FORMS: readonly Form[] = [
   {
-    what: 'in the settings',
-    served: { tenants: TWO },
-    tenant: 'example',
-    asked: '/api/tenant/example/builds',
-  },
-  {
-    what: 'with a space in its name',
-    served: { tenants: TWO },
-    tenant: 'my tenant',
-    asked: '/api/tenant/my%20tenant/builds',
-  },
-  {
     what: 'below a path',
     served: { prefix: '/zuul' },
-    tenant: 'example',
+    path: 't/example',
     asked: '/zuul/api/tenant/example/builds',
   },
   {
@@ -45,7 +32,7 @@ const FORMS: readonly Form[] = [
     asked: '/api/tenant/example/builds',
   },
   {
-    what: 'in the URL of its page',
+    what: 'with a space in its name, in the URL of its page',
     served: { tenants: TWO },
     path: 't/my%20tenant/builds?x',
     asked: '/api/tenant/my%20tenant/builds',
@@ -53,23 +40,19 @@ const FORMS: readonly Form[] = [
   { what: 'that is the only one', served: {}, asked: '/api/tenant/example/builds' },
   { what: 'with a white label', served: { tenants: TWO, whiteLabel: 'example' }, asked: '/api/builds' },
   {
-    what: 'with a white label, in the settings, below a path',
+    what: 'with a white label, in the URL of its page, below a path',
     served: { tenants: TWO, whiteLabel: 'example', prefix: '/ci' },
-    tenant: 'example',
+    path: 't/example',
     asked: '/ci/api/builds',
   },
 ];
 
 describe('the API of a tenant', () => {
-  for (const { what, served, path = '', tenant, asked } of FORMS) {
+  for (const { what, served, path = '', asked } of FORMS) {
     test(`a tenant ${what} is queried at its own API`, async (t) => {
       const zuul = await startZuul(t, served);
-      const { uuid } = zuul.table(tenant ?? (path.startsWith('t/') ? 'my tenant' : 'example')).add();
-      const api = new ZuulApi({
-        apiUrl: `${zuul.url}${path}`,
-        logger: new RecordingLogger(),
-        ...(tenant !== undefined && { tenant }),
-      });
+      const { uuid } = zuul.table(path.startsWith('t/my') ? 'my tenant' : 'example').add();
+      const api = new ZuulApi({ apiUrl: `${zuul.url}${path}`, logger: new RecordingLogger() });
       const builds = await allBuilds(api, QUERY, ON);
       assert.deepEqual(
         builds.map((build) => build.uuid),
@@ -82,19 +65,19 @@ describe('the API of a tenant', () => {
     });
   }
 
-  test('a Zuul tenant must be configured if there are several', async (t) => {
+  test('an api-url must name the Zuul tenant if there are several', async (t) => {
     const zuul = await startZuul(t, { tenants: TWO });
     const { logger } = new ApiFixture(zuul);
     const api = new ZuulApi({ apiUrl: zuul.url, logger });
     const first = api
       .builds({ project: 'p', pipelines: ['q'], job: 'j' }, new AbortController().signal)
       .next();
-    await assert.rejects(first, zuulFailure('invalid-settings', 'example, my tenant'));
+    await assert.rejects(first, zuulFailure('invalid-settings', `${zuul.url}t/TENANT`, 'example, my tenant'));
   });
 
   test('the configured tenant must be the white label’s', async (t) => {
     const zuul = await startZuul(t, { tenants: TWO, whiteLabel: 'example' });
-    const fixture = new ApiFixture(zuul, { tenant: 'my tenant' });
+    const fixture = new ApiFixture(zuul, { apiUrl: `${zuul.url}t/my%20tenant` });
     await assert.rejects(
       fixture.builds(),
       zuulFailure('invalid-settings', 'only the tenant "example"', '"my tenant"'),
@@ -104,7 +87,7 @@ describe('the API of a tenant', () => {
   for (const version of ['9.5', '11.3', '4.0'] as const) {
     test(`a tenant that does not exist is not mistaken for an old server, with Zuul ${version}`, async (t) => {
       const zuul = await startZuul(t, { version });
-      const fixture = new ApiFixture(zuul, { tenant: 'nobody' });
+      const fixture = new ApiFixture(zuul, { apiUrl: `${zuul.url}t/nobody` });
       await assert.rejects(
         fixture.builds(),
         zuulFailure('tenant-unknown', '/api/tenant/nobody/builds', '404', 'correct its name'),

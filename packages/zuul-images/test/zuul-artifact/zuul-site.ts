@@ -158,8 +158,7 @@ export function idOf({ uuid, end }: BuildRow): string {
 /** Returns the settings of the image that the double's job builds. */
 export function imageOf(zuul: ZuulDouble): ZuulSettings {
   return {
-    'api-url': zuul.url,
-    tenant: 'example',
+    'api-url': `${zuul.url}t/example`,
     project: 'opendev/system-config',
     pipelines: ['periodic', 'post'],
     job: 'build-ubuntu-noble-image',
