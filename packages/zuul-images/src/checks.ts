@@ -16,7 +16,7 @@ export function checkZuulSettings(settings: ZuulSettings, name: string): readonl
     ...authentication(settings),
     ...allowedHosts(settings),
     ...adminToken(settings),
-    ...url('/mqtt/url', settings.mqtt?.url, 'mqtt or mqtts'),
+    ...url('/mqtt/url', settings.mqtt?.url, 'mqtt or mqtts', true),
     ...url('/s3-endpoint', settings['s3-endpoint'], 'http or https'),
     ...url('/auth/client-credentials/issuer', settings.auth?.['client-credentials']?.issuer, 'http or https'),
   ];
@@ -101,13 +101,19 @@ export async function* tokenFileDiagnostics({ auth }: ZuulSettings): AsyncGenera
   yield { pointer: '/auth/token-file', severity: 'warning', reason, remedy: NO_ADMIN };
 }
 
-function url(pointer: string, text: string | undefined, schemes: string): readonly Diagnostic[] {
+function url(
+  pointer: string,
+  text: string | undefined,
+  schemes: string,
+  mayNameUser = false,
+): readonly Diagnostic[] {
   if (text === undefined) return [];
   const parsed = URL.parse(text);
   const isOne = parsed !== null && schemes.split(' or ').includes(parsed.protocol.slice(0, -1));
   if (!isOne || parsed.hostname === '') {
     return [{ pointer, reason: `is not an ${schemes} URL`, remedy: 'correct it' }];
   }
-  if (parsed.username === '' && parsed.password === '') return [];
+  if (parsed.password === '' && (mayNameUser || parsed.username === '')) return [];
+  if (mayNameUser) return [{ pointer, reason: 'contains a password', remedy: 'move it to password-file' }];
   return [{ pointer, reason: 'contains a user name or a password', remedy: 'move them to their own keys' }];
 }

@@ -55,7 +55,7 @@ function checkBuild(build: ZuulBuild, of: string, name: string, settings: ZuulSe
 }
 
 async function checkBroker(settings: MqttSettings, signal: AbortSignal): Promise<CheckResult> {
-  const subject = `MQTT broker ${new URL(settings.url).host}`; // excludes the password
+  const subject = `MQTT broker ${new URL(settings.url).host}`; // excludes the user name
   const remedy = 'correct the section mqtt; until then builds are found only by polling';
   const { problem } = await attempt(subject, signal, () => subscribeOnce(settings, signal), remedy);
   if (problem !== undefined) return { ...problem, status: 'warning' };

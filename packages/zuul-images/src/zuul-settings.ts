@@ -68,10 +68,11 @@ const MQTT = {
   description:
     "Broker to which Zuul's MQTT reporter publishes: the builder polls as soon as a build has ended.",
   properties: {
-    url: text('`mqtt://host:1883` or `mqtts://host:8883`.'),
+    url: text(
+      '`mqtt://host:1883` or `mqtts://user@host:8883`, with the user name if the broker requires one.',
+    ),
     topic: text('Topic to subscribe to, optionally with wildcards.'),
-    username: text('User name.'),
-    'password-file': file('File with the password.'),
+    'password-file': file("File with the user's password."),
     'ca-file': file("PEM file with the broker's certificate authorities."),
   },
 } as const;

@@ -69,13 +69,13 @@ describe('the diagnosis of a Zuul', () => {
 
   test('the diagnosis of Zuul subscribes to the broker, and warns if that is not possible', async (t) => {
     const zuul = await startZuul(t);
-    const user = { name: 'builder', password: 's3cret-of-mqtt' };
+    const user = { name: 'builder@example.com', password: 's3cret-of-mqtt' };
     const broker = await startMosquitto({ user });
     undoAfter(t, () => broker.stop());
     const file = join(temporaryDirectory(t), 'password');
     await writeFile(file, user.password);
-    const url = `mqtt://127.0.0.1:${broker.port}`;
-    const mqtt = { url, topic: 'zuul/#', username: user.name, 'password-file': file };
+    const url = `mqtt://${encodeURIComponent(user.name)}@127.0.0.1:${broker.port}`;
+    const mqtt = { url, topic: 'zuul/#', 'password-file': file };
     const result = async (): Promise<CheckResult | undefined> =>
       (await diagnose(settingsOf(zuul.url, { mqtt }))).at(-1);
     assert.deepEqual(await result(), {

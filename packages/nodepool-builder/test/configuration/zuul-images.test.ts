@@ -147,7 +147,7 @@ describe('zuul-images', () => {
 
   it('zuul-images may have all their keys, with paths relative to the file', async () => {
     const zuul = await zuulOf(`branch: main, image-name: noble, ca-file: ca.pem, poll-interval: 5,
-  mqtt: {url: "mqtts://broker:8883", topic: zuul/#, username: u, password-file: p, ca-file: /b.pem},
+  mqtt: {url: "mqtts://u@broker:8883", topic: zuul/#, password-file: p, ca-file: /b.pem},
   s3-endpoint: "https://s3.example.com", allowed-hosts: [logs.local, "fd00::1"], require-sha256: true`);
     assert.deepEqual(zuul, {
       ...(await zuulOf('')),
@@ -158,9 +158,8 @@ describe('zuul-images', () => {
       'ca-file': join(directory, 'ca.pem'),
       'poll-interval': 5,
       mqtt: {
-        url: 'mqtts://broker:8883',
+        url: 'mqtts://u@broker:8883',
         topic: 'zuul/#',
-        username: 'u',
         'password-file': join(directory, 'p'),
         'ca-file': '/b.pem',
       },
@@ -322,9 +321,7 @@ describe('a diagnostic of zuul-images', () => {
     [
       'a password in an mqtt URL, which is not shown',
       `${ENTRY}    mqtt: {url: "mqtt://u:hunter2@broker", topic: zuul}\n`,
-      [
-        'nodepool.yaml:9:12: zuul-images[0].mqtt.url contains a user name or a password; move them to their own keys',
-      ],
+      ['nodepool.yaml:9:12: zuul-images[0].mqtt.url contains a password; move it to password-file'],
     ],
     [
       'an invalid s3-endpoint',

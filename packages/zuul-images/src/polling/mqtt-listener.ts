@@ -39,7 +39,7 @@ export interface MqttHandlers {
 /**
  * Listens to one topic of a broker, and reconnects, until the signal aborts. Never rejects.
  *
- * @param broker name of the broker in messages, because the URL may contain a password
+ * @param broker name of the broker in messages, without the user name
  */
 export async function listenToBroker(
   broker: string,
@@ -104,7 +104,7 @@ async function listenBy(
   signal: AbortSignal,
 ): Promise<never> {
   const { connect } = await import('mqtt'); // imported on demand, because few images have a broker
-  const client = connect(await connectOptions(settings, version));
+  const client = connect(settings.url, await connectOptions(settings, version));
   const lost = Promise.withResolvers<never>();
   const connected = Promise.withResolvers<void>();
   client.on('error', lost.reject);
@@ -125,24 +125,17 @@ async function listenBy(
 }
 
 /**
- * Returns the options of a connection to a broker. The files are read each time, so that a new password needs no
+ * Returns the options of a connection to a broker in addition to its URL. The files are read each time, so that a new password needs no
  * restart.
  *
  * @throws Error of the file system
  */
 async function connectOptions(
-  settings: MqttSettings,
+  { 'password-file': passwordFile, 'ca-file': caFile }: MqttSettings,
   protocolVersion: ProtocolVersion,
 ): Promise<IClientOptions> {
-  const { url, username, 'password-file': passwordFile, 'ca-file': caFile } = settings;
-  const { protocol, hostname, port } = new URL(url);
   const [password, ca] = await Promise.all([readIfNamed(passwordFile), readIfNamed(caFile)]);
   return {
-    protocol: protocol === 'mqtts:' ? 'mqtts' : 'mqtt',
-    // An IPv6 address has brackets in a URL.
-    host: hostname.replace(/^\[(.*)\]$/, '$1'),
-    ...(port !== '' && { port: Number(port) }),
-    ...(username !== undefined && { username }),
     ...(password !== undefined && { password: password.replace(/\r?\n$/, '') }),
     ...(ca !== undefined && { ca: [...getCACertificates('default'), ca] }),
     protocolVersion,

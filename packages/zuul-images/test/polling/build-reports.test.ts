@@ -105,7 +105,7 @@ describe('reports of builds over MQTT', () => {
     const user = { name: 'nodepool', password: 'a secret' };
     const { port } = await startBroker(t, { tls: certificate, user });
     const listeners = new Listeners();
-    const settings = { url: `mqtts://127.0.0.1:${port}`, topic: TOPIC, username: user.name };
+    const settings = { url: `mqtts://${user.name}@127.0.0.1:${port}`, topic: TOPIC };
     listeners.listen(t, { ...settings, 'password-file': passwordFile, 'ca-file': caFile }, 'noble');
     const [refusal = ''] = await waitUntil('a refusal', () => {
       const lines = listeners.lines('warn');
