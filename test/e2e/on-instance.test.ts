@@ -23,7 +23,7 @@ it('a builder makes an image on an instance, with the real gearmand, QEMU and an
       'env-vars': { GREETING: 'a greeting', NODEPOOL_REGION: 'Middle-earth' },
       'on-instance': {
         setup: 'prepare.sh',
-        steps: [{ name: 'last', run: 'cat part/more.txt >> /etc/made-of; echo to stderr >&2' }],
+        steps: ['cat part/more.txt >> /etc/made-of; echo to stderr >&2'],
       },
     },
   });

@@ -26,10 +26,9 @@ export async function addMaterials(inputs: BuildInputs, image: string | undefine
   for (const { content } of await scriptFiles(diskimage.scriptDir)) {
     if ('file' in content) addMaterial(await fileMaterial(`script ${content.file}`, content.file, context));
   }
-  for (const [index, { name, run }] of settings.steps.entries()) {
-    const sha256 = createHash('sha256').update(run).digest('hex');
-    const title = `step ${index + 1}`;
-    addMaterial({ name: name === undefined ? title : `${title}: ${name}`, digest: { sha256 } });
+  for (const [index, step] of settings.steps.entries()) {
+    const sha256 = createHash('sha256').update(step).digest('hex');
+    addMaterial({ name: `step ${index + 1}`, digest: { sha256 } });
   }
 }
 

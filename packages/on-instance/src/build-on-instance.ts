@@ -33,6 +33,9 @@ const END_TIMEOUT = 60_000;
 /** Timeout for reading the state of a failed instance, in milliseconds. */
 const STATE_TIMEOUT = 10_000;
 
+/** Maximum number of characters of a command in the title of its step. */
+const MAX_TITLE_LENGTH = 80;
+
 /** User data that permits the login of root, which cloud-init disables by default. */
 const CLOUD_CONFIG = '#cloud-config\ndisable_root: false\n';
 
@@ -146,6 +149,12 @@ async function loginOf(
   // imported on demand, because SSH needs no HTTP client
   const { winrmLogin } = await import('./winrm/winrm-login.ts');
   return winrmLogin(username, settings, hostKey);
+}
+
+/** Returns the title of a step in messages: the first line of its command. */
+function stepTitle(command: string, { mask }: Pick<FullBuildContext['buildLog'], 'mask'>): string {
+  const line = mask(command.trim().replace(/\n.*/s, '')); // precedes shortening, which may split a secret
+  return `step ${JSON.stringify(line.length > MAX_TITLE_LENGTH ? `${line.slice(0, MAX_TITLE_LENGTH)}…` : line)}`;
 }
 
 /** One build, from the launch or a later phase to the end of the instance. */
@@ -265,11 +274,11 @@ class InstanceBuild {
       (signal) => machine.run('the preparation', 'prepare', language.prepare, { files, signal }),
       () => new ImageError('instance-failed', `the machine did not set itself up within ${bootTimeout} s`),
     );
-    for (const [index, { name, run }] of steps.entries()) {
+    for (const [index, step] of steps.entries()) {
       if (index < this.#entry.stepsDone) continue;
-      const title = `step ${JSON.stringify(name ?? run)}`;
+      const title = stepTitle(step, context.buildLog);
       await context.buildLog.write(`== ${title}`);
-      await machine.run(title, `step-${index}`, language.step(run, environment));
+      await machine.run(title, `step-${index}`, language.step(step, environment));
       await this.#update({ stepsDone: index + 1 });
       context.progress(20 + (50 * (index + 1)) / steps.length, 100);
     }

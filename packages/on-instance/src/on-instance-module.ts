@@ -28,7 +28,7 @@ export const ON_INSTANCE_MODULE: BuilderModule<typeof ON_INSTANCE_SETTINGS, OnIn
   read: ({ 'on-instance': block }, context) => read(block, context),
   // Neither timeouts nor the login change the image.
   describe: ({ provider, 'base-image': baseImage, shell, steps, sysprep }) => ({
-    content: [provider, baseImage, shell, steps.map(({ run }) => run), sysprep],
+    content: [provider, baseImage, shell, steps, sysprep],
     snapshotProvider: provider,
   }),
   entries: {
@@ -177,10 +177,7 @@ function read(
     username: block.username ?? USERS[shell],
     shell,
     ...(winrm && fingerprint && { winrm: { ...winrm, fingerprint } }),
-    steps: [
-      ...(script === undefined ? [] : [{ name: script, run: SETUPS[shell](script, name) }]),
-      ...(block.steps ?? []).map((step) => (typeof step === 'string' ? { run: step } : step)),
-    ],
+    steps: [...(script === undefined ? [] : [SETUPS[shell](script, name)]), ...(block.steps ?? [])],
   };
 }
 

@@ -31,16 +31,6 @@ const WINRM = {
   },
 } as const;
 
-const STEP = {
-  type: ['string', 'object'],
-  required: ['run'],
-  additionalProperties: false,
-  properties: {
-    name: { ...TEXT, description: 'Name in messages. Default: the command.' },
-    run: { ...TEXT, description: 'Command for the shell. It runs in the directory of the copied scripts.' },
-  },
-} as const;
-
 const BLOCK = {
   type: 'object',
   required: ['base-image'],
@@ -105,8 +95,9 @@ const BLOCK = {
     },
     steps: {
       type: 'array',
-      items: STEP,
-      description: 'Commands to run in order: a string, or `run` with a `name`. Each must exit with 0.',
+      items: TEXT,
+      description:
+        'Commands for the shell, which run in order in the directory of the copied scripts. Each must exit with 0.',
     },
     sysprep: {
       type: 'boolean',
@@ -148,14 +139,11 @@ export type OnInstanceBlock = SettingsOf<typeof BLOCK>;
 
 export type WinrmSettings = SettingsOf<typeof WINRM>;
 
-/** Step with its command. */
-export type InstanceStep = Exclude<SettingsOf<typeof STEP>, string>;
-
 /** Settings of the builder: the block with all defaults, and `setup` as the first step. */
 export interface OnInstance extends Omit<OnInstanceBlock, 'setup'> {
   readonly username: string;
   readonly shell: NonNullable<OnInstanceBlock['shell']>;
-  readonly steps: readonly InstanceStep[];
+  readonly steps: readonly string[];
 }
 
 /** Text that YAML may parse as a number. */

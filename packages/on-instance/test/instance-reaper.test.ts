@@ -14,8 +14,8 @@ import { IMAGE_ID, OnInstanceSite } from './on-instance-site.ts';
 const RESUME: Partial<OnInstance> = {
   'after-restart': 'resume',
   steps: [
-    { run: 'echo begun >> /opt/first' },
-    { run: 'echo begun >> /opt/second; echo waiting; while [ ! -e /opt/go ]; do sleep 0.05; done' },
+    'echo begun >> /opt/first',
+    'echo begun >> /opt/second; echo waiting; while [ ! -e /opt/go ]; do sleep 0.05; done',
   ],
 };
 
@@ -84,7 +84,7 @@ describe('builds after a crash', () => {
   test('a build with after-restart resume starts over if its configuration has changed', async (t) => {
     const site = await OnInstanceSite.start(t);
     const left = await site.leaveBehind(RESUME, { stepsDone: 1 });
-    const steps = [{ run: 'touch /opt/first' }, { run: 'touch /opt/second' }];
+    const steps = ['touch /opt/first', 'touch /opt/second'];
     const image = await site.build(site.builder({ ...RESUME, steps }));
     assert.ok(left.isDestroyed);
     assert.ok(site.names(image).includes('./opt/first'));

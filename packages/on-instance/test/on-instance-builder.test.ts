@@ -35,10 +35,8 @@ describe('an image built on an instance', () => {
     );
     await writeFile(join(site.scripts, 'lib/text'), 'text=prepared');
     const steps = [
-      { run: './prepare_node.sh custom' },
-      {
-        run: 'env | grep -e NODEPOOL -e GREETING | sort > /opt/environment\necho hidden > /root/.ash_history',
-      },
+      './prepare_node.sh custom',
+      'env | grep -e NODEPOOL -e GREETING | sort > /opt/environment\necho hidden > /root/.ash_history',
     ];
     const builder = site.builder(
       { steps },
@@ -76,10 +74,7 @@ describe('an image built on an instance', () => {
   test('an image built on an instance has its base image, scripts and steps as materials', async (t) => {
     const site = await OnInstanceSite.start(t);
     await writeFile(join(site.scripts, 'prepare.sh'), 'true\n');
-    const builder = site.builder(
-      { steps: [{ run: './prepare.sh' }, { name: 'mark', run: 'true' }] },
-      { scriptDir: site.scripts },
-    );
+    const builder = site.builder({ steps: ['./prepare.sh', 'true'] }, { scriptDir: site.scripts });
     const attester = new FakeAttester();
     await site.build(builder, { attester });
     const script = join(site.scripts, 'prepare.sh');
@@ -87,7 +82,7 @@ describe('an image built on an instance', () => {
       { name: `base image ${site.base}`, digest: {}, annotations: { provider: 'sshds', image: site.base } },
       { name: `script ${script}`, digest: { sha256: sha256('true\n') }, annotations: { path: script } },
       { name: 'step 1', digest: { sha256: sha256('./prepare.sh') } },
-      { name: 'step 2: mark', digest: { sha256: sha256('true') } },
+      { name: 'step 2', digest: { sha256: sha256('true') } },
     ]);
   });
 
@@ -96,7 +91,7 @@ describe('an image built on an instance', () => {
     const install = String.raw`mkdir -p /usr/local/bin
 printf '#!/bin/sh\nprintf "ii deb\\tcurl\\t8.0\\tamd64\\n"; echo a warning >&2\n' > /usr/local/bin/dpkg-query
 chmod +x /usr/local/bin/dpkg-query`;
-    const builder = site.builder({ steps: [{ run: install }] });
+    const builder = site.builder({ steps: [install] });
     const attester = new FakeAttester([], true);
     const image = await site.build(builder, { attester });
     const lines = attester.packageList?.split('\n') ?? [];
@@ -114,7 +109,7 @@ chmod +x /usr/local/bin/dpkg-query`;
 printf '#!/bin/sh\necho damaged database; exit 2\n' > /usr/local/bin/dpkg-query
 chmod +x /usr/local/bin/dpkg-query`;
     const attester = new FakeAttester([], true);
-    await site.build(site.builder({ steps: [{ run: install }] }), { attester });
+    await site.build(site.builder({ steps: [install] }), { attester });
     assert.equal(attester.packageList, undefined);
     assert.ok(site.lines.some((line) => /the image has no package list: .*exit code 2/.test(line)));
   });
@@ -123,7 +118,7 @@ chmod +x /usr/local/bin/dpkg-query`;
     const site = await OnInstanceSite.start(t);
     const choice = { 'image-filters': [{ name: 'name', values: ['debian-*'] }] };
     const chosen: unknown[] = [];
-    const settings = { 'base-image': choice, steps: [{ run: 'echo done > /opt/mark' }] };
+    const settings = { 'base-image': choice, steps: ['echo done > /opt/mark'] };
     const builder = site.builder(
       settings,
       {},
@@ -151,10 +146,7 @@ chmod +x /usr/local/bin/dpkg-query`;
     const { privateKey, publicKey } = await site.makeKey();
     await writeFile(join(site.scripts, "it's.sh"), 'echo done > /opt/mark\n');
     const image = await site.build(
-      site.builder(
-        { 'private-key': privateKey, steps: [{ run: `./"it's.sh"` }] },
-        { scriptDir: site.scripts },
-      ),
+      site.builder({ 'private-key': privateKey, steps: [`./"it's.sh"`] }, { scriptDir: site.scripts }),
     );
     assert.equal(site.read(image, 'opt/mark'), 'done\n');
     assert.match(site.read(image, 'root/.ssh/authorized_keys'), new RegExp(publicKey.replaceAll('+', '\\+')));
@@ -162,7 +154,7 @@ chmod +x /usr/local/bin/dpkg-query`;
 
   test('a build on an instance works as a user with sudo', async (t) => {
     const site = await OnInstanceSite.start(t);
-    const steps = [{ run: 'id -un > /tmp/$$; sudo -n mv /tmp/$$ /opt/who; touch ~/.bash_history' }];
+    const steps = ['id -un > /tmp/$$; sudo -n mv /tmp/$$ /opt/who; touch ~/.bash_history'];
     const image = await site.build(site.builder({ username: 'builder', steps }));
     assert.equal(site.read(image, 'opt/who'), 'builder\n');
     assert.equal(site.read(image, 'etc/machine-id'), '');
@@ -185,33 +177,35 @@ chmod +x /usr/local/bin/dpkg-query`;
 describe('a step', () => {
   test('a build step’s output is logged while it runs, without secrets', async (t) => {
     const site = await OnInstanceSite.start(t);
-    const run = `echo begun with hunter22; echo and on stderr >&2; while [ ! -e /opt/go ]; do sleep 0.05; done; echo gone on`;
-    const image = await site.build(site.builder({ steps: [{ run }] }, { secrets: ['hunter22'] }), {
+    // The title of the step ends within the secret.
+    const run = `${'true; '.repeat(10)}echo begun with hunter22; echo and on stderr >&2; while [ ! -e /opt/go ]; do sleep 0.05; done; echo gone on`;
+    const image = await site.build(site.builder({ steps: [run] }, { secrets: ['hunter22'] }), {
       onLine: (line) => {
         if (line === 'and on stderr') void writeFile(join(site.provider.instance.disk, 'opt/go'), '');
       },
     });
     assert.equal(image.id, IMAGE_ID);
     const log = await readFile(join(site.repository.repository.logDirectory, `${IMAGE_ID}.log`), 'utf8');
-    for (const line of ['begun with ***', 'and on stderr', 'gone on'])
+    const title = `== step "${'true; '.repeat(10)}echo begun with ***;…"`;
+    for (const line of [title, 'begun with ***', 'and on stderr', 'gone on'])
       assert.ok(log.includes(`\n${line}\n`), line);
-    assert.ok(!log.includes('hunter22'));
+    assert.ok(!log.includes('hunt'));
   });
 
   test('a build step ends with its command, even if one of its processes keeps running', async (t) => {
     const site = await OnInstanceSite.start(t);
-    const image = await site.build(site.builder({ steps: [{ run: 'sleep 600 & echo $! > /opt/pid' }] }));
+    const image = await site.build(site.builder({ steps: ['sleep 600 & echo $! > /opt/pid'] }));
     assert.match(site.read(image, 'opt/pid'), /^\d+\n$/);
   });
 
   test('a failed build step is reported with the end of its output and console, and a screenshot', async (t) => {
     const site = await OnInstanceSite.start(t, { console: 'booting\r\nout of hunter22\r\n' });
-    const steps = [{ name: 'install', run: 'echo no such package; exit 3' }, { run: 'touch /opt/reached' }];
+    const steps = ['# install\necho no such package; exit 3', 'touch /opt/reached'];
     const build = site.build(site.builder({ steps }, { secrets: ['hunter22'] }));
     await assert.rejects(build, (error: Error) => {
       assert.ok(withCode('command-failed')(error));
       const log = join(site.repository.repository.logDirectory, IMAGE_ID);
-      const beginning = 'step "install" ended with exit code 3, saying: no such package; ';
+      const beginning = 'step "# install" ended with exit code 3, saying: no such package; ';
       assert.ok(error.message.startsWith(beginning), error.message);
       assert.ok(error.message.includes('; its console ended with: booting / out of ***; '), error.message);
       assert.ok(error.message.endsWith(`; its display is in ${log}.png; see ${log}.log`), error.message);
@@ -226,13 +220,13 @@ describe('a step', () => {
 
   test('a build step that a signal ends is reported', async (t) => {
     const site = await OnInstanceSite.start(t);
-    const build = site.build(site.builder({ steps: [{ run: 'echo dying; kill -TERM $$' }] }));
+    const build = site.build(site.builder({ steps: ['echo dying; kill -TERM $$'] }));
     await assert.rejects(build, withCode('command-failed', /ended with SIGTERM, saying: dying; /));
   });
 
   test('a build step fails if the connection is lost', async (t) => {
     const site = await OnInstanceSite.start(t);
-    const build = site.build(site.builder({ steps: [{ run: 'echo begun; sleep 600' }] }), {
+    const build = site.build(site.builder({ steps: ['echo begun; sleep 600'] }), {
       onLine: (line) => {
         if (line === 'begun') void site.provider.instance.sshd.kill();
       },
@@ -280,7 +274,7 @@ describe('a cancelled build', () => {
     test(`a build cancelled at "${when}" leaves no instance`, async (t) => {
       const site = await OnInstanceSite.start(t);
       const abort = new AbortController();
-      const build = site.build(site.builder({ steps: [{ run: 'sleep 600' }], 'keep-on-failure': 600 }), {
+      const build = site.build(site.builder({ steps: ['sleep 600'], 'keep-on-failure': 600 }), {
         signal: abort.signal,
         onLine: (line) => {
           if (line.startsWith(when)) abort.abort();
@@ -297,9 +291,7 @@ describe('a failed build with keep-on-failure', () => {
   test('a failed build with keep-on-failure logs how to log in, and until when', async (t) => {
     const asked = (['state', 'address'] as const).map((name) => t.mock.method(SshdInstance.prototype, name));
     const site = await OnInstanceSite.start(t);
-    const build = site.build(
-      site.builder({ steps: [{ run: 'touch /opt/mark; false' }], 'keep-on-failure': 600 }),
-    );
+    const build = site.build(site.builder({ steps: ['touch /opt/mark; false'], 'keep-on-failure': 600 }));
     const error = await build.then(
       () => assert.fail('it did not fail'),
       (cause: unknown) => cause as Error,
@@ -320,7 +312,7 @@ describe('a failed build with keep-on-failure', () => {
     const site = await OnInstanceSite.start(t);
     const passBuildTimeout = holdTimeout(t, 3600);
     const builder = site.builder(
-      { steps: [{ run: 'echo begun; sleep 600' }], 'keep-on-failure': 600 },
+      { steps: ['echo begun; sleep 600'], 'keep-on-failure': 600 },
       { buildTimeout: 3600 },
     );
     const build = site.build(builder, {

@@ -40,7 +40,7 @@ async function start(t: TestContext): Promise<OnInstanceSite> {
 
 test('PowerShell steps run from a file that removes itself', async (t) => {
   const site = await start(t);
-  const steps = [{ run: "Write-Output 'Grüße'" }];
+  const steps = ["Write-Output 'Grüße'"];
   const builder = site.builder({ ...WINDOWS, steps }, { envVars: { NAME: "it's $me" } });
   const image = await site.build(builder, { environment: { NODEPOOL_KEY: 'AAAA' } });
   assert.ok(site.lines.includes('Grüße'));
@@ -62,7 +62,7 @@ test('PowerShell steps run from a file that removes itself', async (t) => {
 
 test('a PowerShell step with a non-zero exit code fails', async (t) => {
   const site = await start(t);
-  const steps = [{ run: "Write-Output 'no such package'\nexit 4" }];
+  const steps = ["Write-Output 'no such package'\nexit 4"];
   await assert.rejects(
     site.build(site.builder({ ...WINDOWS, steps })),
     withCode('command-failed', /ended with exit code 4, saying: no such package/),

@@ -30,7 +30,7 @@ test('the configuration digest changes with steps, scripts and variables, but no
     first,
   );
   const others = [
-    await recipe({ steps: [{ run: 'true' }] }),
+    await recipe({ steps: ['true'] }),
     await recipe({}, { NODEPOOL_KEY: 'AAAA' }),
     await recipe({}, {}, { A: 'C' }),
   ];

@@ -127,9 +127,7 @@ describe("a manager's configuration", () => {
       keep: 2,
       buildTimeout: 28_800,
     });
-    const watched = await made(
-      'steps: [{name: up, run: apt-get update}], private-key: k, keep-on-failure: 60',
-    );
+    const watched = await made('steps: [apt-get update], private-key: k, keep-on-failure: 60');
     assert.equal(watched.digest, digest);
     for (const keys of ['steps: [apt-get upgrade]', 'steps: [apt-get update], shell: powershell']) {
       assert.notEqual((await made(keys)).digest, digest, keys);

@@ -112,7 +112,7 @@ describe('the section on-instance', () => {
       username: 'root',
       connection: 'ssh',
       shell: 'posix',
-      steps: [{ run: 'apt-get update' }],
+      steps: ['apt-get update'],
       sysprep: false,
       'boot-timeout': 600,
       'stop-timeout': 300,
@@ -122,7 +122,7 @@ describe('the section on-instance', () => {
 
   it('the section on-instance reads all its keys, and a base image in a cloud is not a path', async () => {
     const block = `provider: cloud, base-image: Debian 12, min-ram: 2048, name-filter: Performance, username: debian,
-      private-key: key, setup: prepare.sh, steps: [{name: last, run: sync}], boot-timeout: 60, stop-timeout: 5,
+      private-key: key, setup: prepare.sh, steps: [sync], boot-timeout: 60, stop-timeout: 5,
       keep-on-failure: 3600, after-restart: resume`;
     assert.deepEqual(await settingsOf(block, `script-dir: scripts\n${CLOUD}`), {
       provider: 'cloud',
@@ -133,10 +133,7 @@ describe('the section on-instance', () => {
       'private-key': join(directory, 'key'),
       connection: 'ssh',
       shell: 'posix',
-      steps: [
-        { name: 'prepare.sh', run: `./prepare.sh 'a'\\''b'` },
-        { name: 'last', run: 'sync' },
-      ],
+      steps: [`./prepare.sh 'a'\\''b'`, 'sync'],
       sysprep: false,
       'boot-timeout': 60,
       'stop-timeout': 5,
@@ -269,9 +266,9 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
       'diskimages[0].on-instance.setup is a script of script-dir, which is not set; set script-dir',
     ],
     [
-      'a step that runs nothing',
-      'builder: on-instance, on-instance: {base-image: b.raw, steps: [{name: n}]}',
-      'diskimages[0].on-instance.steps[0] lacks the key "run"; add "run: …"',
+      'a step that is a mapping',
+      'builder: on-instance, on-instance: {base-image: b.raw, steps: [{run: x}]}',
+      'diskimages[0].on-instance.steps[0] must be a string, but is a mapping; put it in quotes',
     ],
   ] as const) {
     it(`on-instance settings are rejected with ${what}`, async () => {
@@ -343,7 +340,7 @@ providers:
       'private-key': '/key',
       connection: 'ssh',
       shell: 'posix',
-      steps: [{ name: 'prepare.sh', run: "./prepare.sh 'bare'" }],
+      steps: ["./prepare.sh 'bare'"],
       sysprep: false,
       'boot-timeout': 600,
       'stop-timeout': 300,

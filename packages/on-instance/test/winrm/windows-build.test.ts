@@ -25,7 +25,7 @@ async function build(
     connection: 'winrm',
     winrm: { port: 5986, 'password-file': passwordFile },
     shell: 'powershell',
-    steps: [{ run: 'greet' }],
+    steps: ['greet'],
     sysprep: true,
     'boot-timeout': 120,
     'stop-timeout': 120,
