@@ -23,12 +23,14 @@ export async function runInImage(
   const provider = new QemuInstanceProvider({
     name: 'shown',
     directory: join(place, 'instances'),
-    memory: 768,
     'direct-boot': { kernel, initrd, 'command-line': 'root=/dev/vda console=ttyS0 quiet' },
   });
   try {
     const { publicKey, run } = await makeSshLogin(place);
-    const instance = await provider.launch({ buildId: 'shown', image, publicKey, port: 22 }, { signal });
+    const instance = await provider.launch(
+      { buildId: 'shown', image, publicKey, port: 22, minRam: 768 },
+      { signal },
+    );
     const address = await instance.waitReachable(probeSsh, { signal });
     return await run(address, command);
   } finally {

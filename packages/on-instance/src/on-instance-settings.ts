@@ -67,7 +67,7 @@ const BLOCK = {
     'min-ram': {
       type: 'integer',
       minimum: 1,
-      description: "Minimum memory of the instance, in MiB. Default: the provider's.",
+      description: "Minimum memory of the instance, in MiB. Default: the provider's; under QEMU, 1024.",
     },
     'name-filter': {
       ...TEXT,

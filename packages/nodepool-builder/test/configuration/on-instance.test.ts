@@ -166,7 +166,7 @@ describe('the section on-instance', () => {
   it('the section on-instance uses machines of a provider of type qemu, which takes no images', async () => {
     const { providers, instanceProviders, diskimages } = await configurationOf(`
 providers:
-  - {name: local, type: qemu, memory: 512, cpus: 1, accelerator: tcg, direct-boot: {kernel: vmlinuz, command-line: root=/dev/vda}}
+  - {name: local, type: qemu, accelerator: tcg, direct-boot: {kernel: vmlinuz, command-line: root=/dev/vda}}
 diskimages: [{name: a, builder: on-instance, on-instance: {provider: local, base-image: b.raw, steps: [x]}}]
 `);
     assert.deepEqual(providers, []);
@@ -179,11 +179,9 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: local, base
     assert.deepEqual(
       instanceProviders.map(({ entry }) => entry),
       [
-        { name: 'qemu', memory: 1024, cpus: 2, ...common },
+        { name: 'qemu', ...common },
         {
           name: 'local',
-          memory: 512,
-          cpus: 1,
           accelerator: 'tcg',
           'direct-boot': { kernel: join(directory, 'vmlinuz'), 'command-line': 'root=/dev/vda' },
           ...common,

@@ -44,10 +44,10 @@ async function entries(t: TestContext, text: string, modules = Modules.builtIn):
   return (await loadConfiguration(file, { place, modules })).configuration;
 }
 
-/** Returns providers of type qemu, by their memory. */
-async function qemu(t: TestContext, memory: Readonly<Record<string, number>>): Promise<Entries> {
-  const written = Object.entries(memory).map(
-    ([name, size]) => `{name: ${name}, type: qemu, memory: ${size}}`,
+/** Returns providers of type qemu, by their accelerator. */
+async function qemu(t: TestContext, accelerators: Readonly<Record<string, 'kvm' | 'tcg'>>): Promise<Entries> {
+  const written = Object.entries(accelerators).map(
+    ([name, accelerator]) => `{name: ${name}, type: qemu, accelerator: ${accelerator}}`,
   );
   return await entries(t, written.join(', '));
 }
@@ -112,9 +112,9 @@ describe('an image of a provider', () => {
 describe('providers of instances', () => {
   it('instance providers stay open over a reload that does not change them', async (t) => {
     const providers = open(t);
-    providers.configure(await qemu(t, { a: 256, b: 256 }));
+    providers.configure(await qemu(t, { a: 'tcg', b: 'tcg' }));
     const [a, b, local] = ['a', 'b', 'qemu'].map((name) => providers.instanceProvider(name));
-    providers.configure(await qemu(t, { a: 256, b: 512 }));
+    providers.configure(await qemu(t, { a: 'tcg', b: 'kvm' }));
     assert.equal(providers.instanceProvider('a'), a);
     assert.equal(providers.instanceProvider('qemu'), local);
     assert.notEqual(providers.instanceProvider('b'), b);
@@ -122,7 +122,7 @@ describe('providers of instances', () => {
 
   it('instance providers are listed if this process or an earlier one used them, while they are configured', async (t) => {
     const providers = open(t, ['before', 'gone']);
-    providers.configure(await qemu(t, { a: 256, before: 256, never: 256 }));
+    providers.configure(await qemu(t, { a: 'tcg', before: 'tcg', never: 'tcg' }));
     assert.deepEqual(
       providers.used().map(({ name }) => name),
       ['before'],
@@ -225,7 +225,7 @@ describe('providers of images', () => {
 
   it('image providers are absent for a type that takes no images', async (t) => {
     const providers = open(t);
-    providers.configure(await qemu(t, { a: 256 }));
+    providers.configure(await qemu(t, { a: 'tcg' }));
     assert.equal(providers.get('a')?.provider, undefined);
     assert.equal(providers.get('a')?.configuration.name, 'a');
   });

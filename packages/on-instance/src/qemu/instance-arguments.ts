@@ -2,17 +2,16 @@ import type { Accelerator, LaunchRequest, ObjectSchema, SettingsOf } from '@node
 import { machineArguments, optionValue } from '@nodepool-builder/image-builder/internal';
 import { CONFIG_DRIVE_LABEL, INSTANCE_FILES } from './instance-directory.ts';
 
+/** Default memory of an instance, in MiB. */
+const MEMORY = 1024;
+
+/** Number of an instance's processors. */
+const PROCESSORS = 2;
+
 export const QEMU_SETTINGS = {
   type: 'object',
   description: 'runs instances on this host, for `on-instance`; it stores no images',
   properties: {
-    memory: {
-      type: 'integer',
-      minimum: 1,
-      default: 1024,
-      description: 'Memory of an instance, in MiB, unless its image needs more (`min-ram`).',
-    },
-    cpus: { type: 'integer', minimum: 1, default: 2, description: 'Processors of an instance.' },
     accelerator: {
       enum: ['kvm', 'tcg'],
       description:
@@ -47,15 +46,15 @@ export type QemuSettings = SettingsOf<typeof QEMU_SETTINGS>;
 
 /** Returns QEMU's arguments for an instance, which is named after its build. */
 export function instanceArguments(
-  { memory, cpus, 'direct-boot': directBoot }: QemuSettings,
-  { buildId, port, minRam = 0 }: Pick<LaunchRequest, 'buildId' | 'port' | 'minRam'>,
+  { 'direct-boot': directBoot }: QemuSettings,
+  { buildId, port, minRam = MEMORY }: Pick<LaunchRequest, 'buildId' | 'port' | 'minRam'>,
   accelerator: Accelerator,
 ): string[] {
   const { disk, configDrive, console, monitor } = INSTANCE_FILES;
   return [
     ['-name', optionValue(buildId)],
-    machineArguments(Math.max(memory, minRam), accelerator),
-    ['-smp', `${cpus}`],
+    machineArguments(minRam, accelerator),
+    ['-smp', `${PROCESSORS}`],
     // After a power-off QEMU waits, so that a power-off differs from a crash even after a restart of the builder.
     ['-no-shutdown'],
     // Does not flush, because a disk that was not captured is useless after a crash of the host.

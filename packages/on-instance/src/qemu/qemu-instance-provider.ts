@@ -34,7 +34,7 @@ import { INSTANCE_FILES, InstanceDirectory, writeConfigDrive } from './instance-
 import { QemuInstance } from './qemu-instance.ts';
 import { startMachine } from './start-machine.ts';
 
-export interface QemuInstanceProviderOptions extends Partial<QemuSettings> {
+export interface QemuInstanceProviderOptions extends QemuSettings {
   /** `providers[].name`. */
   readonly name: string;
   /**
@@ -75,8 +75,7 @@ export class QemuInstanceProvider implements InstanceProvider {
     this.#directory = directory;
     this.#consoleTimeout = consoleTimeout;
     this.#logger = logger;
-    const { memory, cpus } = QEMU_SETTINGS.properties;
-    this.#settings = { memory: memory.default, cpus: cpus.default, ...settings };
+    this.#settings = settings;
   }
 
   async launch(request: LaunchRequest, { signal }: OperationOptions = {}): Promise<QemuInstance> {

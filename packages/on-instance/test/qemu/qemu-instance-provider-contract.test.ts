@@ -30,8 +30,6 @@ instanceProviderContract('QemuInstanceProvider', async (t) => {
       name: 'local',
       directory: instances,
       'direct-boot': directBoot,
-      memory,
-      cpus: 1,
       accelerator: 'tcg', // a test must not depend on the host's virtualisation
     });
   undoAfter(t, async () => {
@@ -39,7 +37,7 @@ instanceProviderContract('QemuInstanceProvider', async (t) => {
   });
   return {
     open,
-    request: { image, publicKey: login.publicKey, port: 22 },
+    request: { image, publicKey: login.publicKey, port: 22, minRam: memory },
     probe: probeSsh,
     run: login.run,
   };

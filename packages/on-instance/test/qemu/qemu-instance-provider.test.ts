@@ -17,7 +17,7 @@ import {
   type QemuInstanceProviderOptions,
 } from '../../src/qemu/qemu-instance-provider.ts';
 
-const REQUEST = { buildId: 'debian-1', publicKey: 'ssh-ed25519 AAAA', port: 22 };
+const REQUEST = { buildId: 'debian-1', publicKey: 'ssh-ed25519 AAAA', port: 22, minRam: 64 };
 
 /** A directory whose path exceeds a socket's address, and contains the separators of QEMU's options. */
 const DIRECTORY = join('a, b', 'c'.repeat(100), 'instances');
@@ -38,14 +38,7 @@ async function openSite(t: TestContext, end: Parameters<typeof bootableDisk>[1])
   const image = join(parent, 'base: 1, 2.raw');
   await writeFile(image, bootableDisk('mini: ready\n', end));
   const open: Site['open'] = (options = {}) =>
-    new QemuInstanceProvider({
-      name: 'local',
-      directory,
-      memory: 64,
-      cpus: 1,
-      accelerator: 'tcg',
-      ...options,
-    });
+    new QemuInstanceProvider({ name: 'local', directory, accelerator: 'tcg', ...options });
   undoAfter(t, async () => {
     for (const instance of await open().list()) await instance.destroy();
   });
@@ -115,7 +108,7 @@ describe('an instance of a local QEMU', () => {
     const qemu = whereIs('qemu-system-x86_64');
     await writeFile(join(bin, 'qemu-system-x86_64'), `${FAILING_KVM} ${qemu} "$@"`, { mode: 0o755 });
     setPath(t, `${bin}:${process.env.PATH}`);
-    const provider = new QemuInstanceProvider({ name: 'local', directory, memory: 64, cpus: 1 });
+    const provider = new QemuInstanceProvider({ name: 'local', directory });
     await (await provider.launch({ ...REQUEST, image })).waitStopped();
     const failed = open({ accelerator: 'kvm' }).launch({ ...REQUEST, image });
     await assert.rejects(failed, withCode('launch-failed', /SIGABRT, saying: failed to set MSR 0x10a/));
@@ -132,12 +125,11 @@ describe('an instance of a local QEMU', () => {
     const provider = new QemuInstanceProvider({
       name: 'local',
       directory,
-      memory: 128,
       'direct-boot': { kernel, 'command-line': 'console=ttyS0' },
       consoleTimeout: 500,
       logger,
     });
-    const instance = await provider.launch({ ...REQUEST, image });
+    const instance = await provider.launch({ ...REQUEST, image, minRam: 128 });
     await waitUntil('its console', async () => (await instance.consoleLog()).includes('Linux version'));
     assert.match(
       logger.lines.join('\n'),
