@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import type { Accelerator, LaunchRequest, ObjectSchema, SettingsOf } from '@nodepool-builder/image-builder';
 import { machineArguments, optionValue } from '@nodepool-builder/image-builder/internal';
 import { CONFIG_DRIVE_LABEL, INSTANCE_FILES } from './instance-directory.ts';
@@ -5,8 +6,8 @@ import { CONFIG_DRIVE_LABEL, INSTANCE_FILES } from './instance-directory.ts';
 /** Default memory of an instance, in MiB. */
 const MEMORY = 1024;
 
-/** Number of an instance's processors. */
-const PROCESSORS = 2;
+/** Maximum number of an instance's processors. */
+const MAX_PROCESSORS = 8;
 
 export const QEMU_SETTINGS = {
   type: 'object',
@@ -54,7 +55,7 @@ export function instanceArguments(
   return [
     ['-name', optionValue(buildId)],
     machineArguments(minRam, accelerator),
-    ['-smp', `${PROCESSORS}`],
+    ['-smp', `${Math.min(availableParallelism(), MAX_PROCESSORS)}`],
     // After a power-off QEMU waits, so that a power-off differs from a crash even after a restart of the builder.
     ['-no-shutdown'],
     // Does not flush, because a disk that was not captured is useless after a crash of the host.
