@@ -53,11 +53,12 @@ export function register(program: Command, modules: () => Promise<Modules>): voi
   program
     .command('build')
     .description(
-      'Builds an image of the configuration file in this process, with any builder, and prints the path ' +
-        'of each of its files. The digests of each file are written to FILE.md5 and FILE.sha256; the build log is ' +
-        'IMAGE-ID.log; with attestation in the file, attestations and the bill of materials are in IMAGE-ID.d. It needs no daemon and no Gearman, and does not use images-dir. SIGTERM and SIGINT stop it. ' +
-        'Whether it succeeds or fails, it leaves nothing else: no process, mount, instance or snapshot. If it is ' +
-        'killed, the next build with the same --output cleans up, and "reap" removes its orphans in a cloud.',
+      'Builds an image of the configuration file in this process, with any builder, and prints the path of each ' +
+        'of its files. The digests of each file are written to FILE.md5 and FILE.sha256; the build log is ' +
+        'IMAGE-ID.log; with attestation in the file, attestations and the bill of materials are in IMAGE-ID.d. It ' +
+        'needs no daemon and no Gearman, and does not use images-dir. SIGTERM and SIGINT stop it. Whether it ' +
+        'succeeds or fails, it leaves nothing else: no process, mount, instance or snapshot. If it is killed, the ' +
+        'next build with the same --output cleans up, and "reap" removes its orphans in a cloud.',
     )
     .argument('<diskimage>', 'name of the disk image, as in diskimages or zuul-images')
     .addOption(configOption())

@@ -23,8 +23,7 @@ const REMOVED = '.removed';
 const CLEANUP_TIMEOUT = 120_000;
 
 /**
- * Opens the providers of a CI job. Makes V8 collect garbage earlier in the whole process, because uploads leave much
- * garbage.
+ * Opens the providers of a CI job.
  *
  * @param directory for providers that run instances on this host
  * @param scope identifies one job. Default: the instances of all jobs.
