@@ -13,7 +13,8 @@ export type { Job } from './client/submitted-job.ts';
 export { type DecoderOptions, PacketDecoder } from './codec/decoder.ts';
 export { encodePacket } from './codec/encoder.ts';
 export { type Magic, Packet } from './codec/packet.ts';
-export type { BackoffOptions } from './connection/backoff.ts';
+export type { BackoffOptions } from './connection/paced-server.ts';
+export type { PeerOptions } from './connection/peer-options.ts';
 export { DEFAULT_PORT, formatAddress, type ServerAddress } from './connection/server-address.ts';
 export {
   ConnectionError,

@@ -6,8 +6,8 @@ import {
   MAX_TIMER_DELAY,
   type OptionNames,
 } from '../argument-checks.ts';
-import { checkServer } from '../connection/check-options.ts';
 import { openSocket } from '../connection/open-socket.ts';
+import { checkServer } from '../connection/peer-options.ts';
 import { DEFAULT_TIMEOUT } from '../connection/reply-timer.ts';
 import { formatAddress, type ServerAddress } from '../connection/server-address.ts';
 import { GearmanError } from '../errors.ts';

@@ -1,49 +1,20 @@
 import type { Socket } from 'node:net';
-import { checkHandle, checkNames, checkUnique, type OptionNames } from '../argument-checks.ts';
-import type { BackoffOptions } from '../connection/backoff.ts';
-import { checkPeerOptions } from '../connection/check-options.ts';
+import { checkHandle, checkUnique } from '../argument-checks.ts';
 import { openSocket } from '../connection/open-socket.ts';
 import { PacedServer } from '../connection/paced-server.ts';
+import { checkPeerOptions, type PeerOptions } from '../connection/peer-options.ts';
 import { DEFAULT_TIMEOUT } from '../connection/reply-timer.ts';
 import { formatAddress, type ServerAddress } from '../connection/server-address.ts';
 import { ConnectionError, GearmanError } from '../errors.ts';
-import type { Logger } from '../logger.ts';
 import { ClientConnection, type JobStatus, type UniqueJobStatus } from './client-connection.ts';
 import type { SubmitOptions } from './submission.ts';
 import { type Job, SubmittedJob } from './submitted-job.ts';
 
 /** Options of a {@link Client}. */
-export interface ClientOptions {
+export interface ClientOptions extends PeerOptions {
   /** Tried in this order: the first reachable one gets the jobs. At least one. */
   readonly servers: readonly ServerAddress[];
-  /** Name of this client in the admin command `workers`. Default: none. */
-  readonly clientId?: string | undefined;
-  readonly logger?: Logger | undefined;
-  /**
-   * Timeout in milliseconds for connecting, and for the reply to a request, after which the connection is closed. It
-   * does not limit the run time of jobs. Default 30,000.
-   */
-  readonly timeout?: number | undefined;
-  /**
-   * The pauses between attempts to connect to one server. They grow until the server replies to a request. Default:
-   * from 100 to 5,000 ms.
-   */
-  readonly reconnect?: BackoffOptions | undefined;
-  /**
-   * Maximum size of a packet in bytes. A job with a larger payload or result fails with `packet-too-large`; other jobs
-   * are not affected. Default 64 MiB.
-   */
-  readonly maxPacketSize?: number | undefined;
 }
-
-const OPTIONS: OptionNames<ClientOptions> = {
-  servers: true,
-  clientId: true,
-  logger: true,
-  timeout: true,
-  reconnect: true,
-  maxPacketSize: true,
-};
 
 /** A request that waits for a connection. */
 interface Waiting {
@@ -67,8 +38,7 @@ export class Client implements AsyncDisposable {
 
   /** @throws GearmanError `invalid-argument` */
   constructor(options: ClientOptions) {
-    checkNames('the options of a Client', options, OPTIONS);
-    checkPeerOptions(options);
+    checkPeerOptions('the options of a Client', options, {});
     this.#options = options;
     this.#servers = options.servers.map((address) => new PacedServer(address, options.reconnect));
   }

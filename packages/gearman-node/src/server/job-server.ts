@@ -5,8 +5,8 @@ import { checkNames, checkRange, type OptionNames } from '../argument-checks.ts'
 import { DEFAULT_MAX_PACKET_SIZE } from '../codec/decoder.ts';
 import type { Packet } from '../codec/packet.ts';
 import { tooLarge } from '../codec/packet-size.ts';
-import { checkPacketLimit } from '../connection/check-options.ts';
 import { FlushGroup } from '../connection/flush-group.ts';
+import { checkPacketLimit } from '../connection/peer-options.ts';
 import { DEFAULT_PORT } from '../connection/server-address.ts';
 import { GearmanError, ProtocolError } from '../errors.ts';
 import { Journal } from '../journal/journal.ts';

@@ -4,15 +4,18 @@ import { DEFAULT_MAX_PACKET_SIZE } from '../codec/decoder.ts';
 import type { Packet } from '../codec/packet.ts';
 import { tooLarge } from '../codec/packet-size.ts';
 import { Connection } from '../connection/connection.ts';
+import type { PacedServer } from '../connection/paced-server.ts';
 import { ReplyTimer } from '../connection/reply-timer.ts';
+import { formatAddress } from '../connection/server-address.ts';
 import { ConnectionError, type GearmanError, ProtocolError, ServerError } from '../errors.ts';
 import type { PacketName } from '../packets.ts';
 import { Abilities, MANY } from './abilities.ts';
 import { EchoConfirmation } from './echo-confirmation.ts';
 import { GRAB_PACKETS, GrabWindow } from './grab-window.ts';
 import { BATCH, type RegistrationPacket, RegistrationQueue } from './registration-queue.ts';
+import type { ServerKnowledge } from './server-knowledge.ts';
 import { SpinGuard } from './spin-guard.ts';
-import type { ServerContext, WorkerContext } from './worker-context.ts';
+import type { WorkerContext } from './worker-context.ts';
 import { handlerOf, notOffered, timeoutOf, type WorkerFunction } from './worker-function.ts';
 import {
   AssignedJob,
@@ -38,7 +41,8 @@ export class WorkerConnection {
   readonly closed: Promise<GearmanError>;
   readonly #peer: string;
   readonly #context: WorkerContext;
-  readonly #server: ServerContext;
+  readonly #server: PacedServer;
+  readonly #known: ServerKnowledge;
   readonly #connection: Connection;
   readonly #abilities = new Abilities<WorkerFunction>();
   readonly #registrations = new RegistrationQueue({
@@ -71,16 +75,17 @@ export class WorkerConnection {
   #grabPacket: keyof typeof GRAB_PACKETS;
   #isGrabSupported = false;
 
-  constructor(socket: Socket, peer: string, context: WorkerContext, server: ServerContext) {
-    this.#peer = peer;
-    this.#context = context;
+  constructor(socket: Socket, server: PacedServer, known: ServerKnowledge, context: WorkerContext) {
+    this.#peer = formatAddress(server.address);
     this.#server = server;
+    this.#known = known;
+    this.#context = context;
     this.#grabPacket = context.takesReducers ? 'GRAB_JOB_ALL' : 'GRAB_JOB_UNIQ';
     const { promise, resolve } = Promise.withResolvers<GearmanError>();
     this.closed = promise;
     this.#connection = new Connection(socket, {
       magic: 'REQ',
-      peer,
+      peer: this.#peer,
       maxPacketSize: context.maxPacketSize,
       onPacket: (packet) => WorkerConnection.#handlers[packet.name]?.(this, packet),
       onOversized: (packet, size) => this.#onOversized(packet, size),
@@ -97,9 +102,9 @@ export class WorkerConnection {
       wantsFailAfterException: () => this.#grabPacket === 'GRAB_JOB',
       maxPacketSize: context.maxPacketSize,
     };
-    this.#timeout = server.known.timeoutFor(context.functions().size);
+    this.#timeout = known.timeoutFor(context.functions().size);
     this.#grabs = new ReplyTimer(this.#timeout, () => this.#onSilence('GRAB_JOB'));
-    this.#echo = new EchoConfirmation(server.known, this.#timeout, {
+    this.#echo = new EchoConfirmation(known, this.#timeout, {
       send: (token) => this.#connection.send('ECHO_REQ', token),
       onSilence: () => this.#onSilence('ECHO_REQ'),
     });
@@ -173,7 +178,7 @@ export class WorkerConnection {
     JOB_ASSIGN_UNIQ: (self, packet) => self.#onJob(packet),
     JOB_ASSIGN_ALL: (self, packet) => self.#onJob(packet),
     ECHO_RES: (self, packet) => {
-      self.#server.onReply();
+      self.#server.replied();
       self.#echo.replied(packet.key('data'));
     },
     ERROR: (self, packet) => self.#onError(new ServerError(packet.text('code'), packet.text('text'))),
@@ -354,7 +359,7 @@ export class WorkerConnection {
 
   #grabReplied(): void {
     this.#isGrabSupported = true;
-    this.#server.onReply();
+    this.#server.replied();
     this.#grabs.replied();
   }
 
@@ -388,7 +393,7 @@ export class WorkerConnection {
       job.loseConnection(error);
       if (this.#context.onServerLost === 'abort') job.stop(error);
     }
-    this.#server.known.closed(error);
+    this.#known.closed(error);
     const unanswered = this.#grabs.outstanding;
     this.#grabs.stop();
     for (let grab = 0; grab < unanswered; grab += 1) this.#context.slots.give();

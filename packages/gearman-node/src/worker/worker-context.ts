@@ -1,6 +1,5 @@
 import type { Logger } from '../logger.ts';
 import type { RunningJobs } from './running-jobs.ts';
-import type { ServerKnowledge } from './server-knowledge.ts';
 import type { Slots } from './slots.ts';
 import type { WorkerFunction } from './worker-function.ts';
 
@@ -20,11 +19,4 @@ export interface WorkerContext {
   readonly logsFailures: boolean;
   /** Called when the connection may grab again. */
   readonly dispatch: () => void;
-}
-
-/** State shared by all connections to one server. */
-export interface ServerContext {
-  readonly known: ServerKnowledge;
-  /** Called whenever the server has replied to a request. */
-  readonly onReply: () => void;
 }

@@ -2,43 +2,29 @@ import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { checkChoice, checkFunctionName, checkNames, type OptionNames, refuse } from '../argument-checks.ts';
-import type { BackoffOptions } from '../connection/backoff.ts';
-import { checkPeerOptions } from '../connection/check-options.ts';
-import { Reconnector } from '../connection/reconnector.ts';
+import { openSocket } from '../connection/open-socket.ts';
+import { PacedServer } from '../connection/paced-server.ts';
+import { checkPeerOptions, type PeerOptions } from '../connection/peer-options.ts';
 import { DEFAULT_TIMEOUT } from '../connection/reply-timer.ts';
 import { formatAddress, type ServerAddress } from '../connection/server-address.ts';
-import { GearmanError } from '../errors.ts';
-import type { Logger } from '../logger.ts';
+import { type ConnectionError, GearmanError } from '../errors.ts';
 import { abortedError, unlessAborted } from '../unless-aborted.ts';
 import { BATCH } from './registration-queue.ts';
 import { RunningJobs } from './running-jobs.ts';
 import { ServerKnowledge } from './server-knowledge.ts';
 import { Slots } from './slots.ts';
 import { WorkerConnection } from './worker-connection.ts';
-import type { ServerContext, WorkerContext } from './worker-context.ts';
+import type { WorkerContext } from './worker-context.ts';
 import { checkWorkerFunction, type WorkerFunction } from './worker-function.ts';
 
 /** Options of a {@link Worker}. */
-export interface WorkerOptions {
+export interface WorkerOptions extends PeerOptions {
   /** The functions are registered with all of these servers. At least one. */
   readonly servers: readonly ServerAddress[];
-  /** Name of this worker in the admin command `workers`. Default: none. */
-  readonly clientId?: string | undefined;
   /** Maximum number of concurrent jobs, over all servers. Default 1. */
   readonly concurrency?: number | undefined;
-  readonly logger?: Logger | undefined;
   /** True to log failed jobs. Set it to false if the handlers log failures themselves. Default true. */
   readonly logsFailures?: boolean | undefined;
-  /**
-   * Timeout in milliseconds for connecting, and for the reply to a request, after which the connection is closed. The
-   * timeout of a request grows with each thousand registered functions, up to 16 times. Default 30,000.
-   */
-  readonly timeout?: number | undefined;
-  /**
-   * The pauses between attempts to connect to one server. They grow until the server replies to a request. Default:
-   * from 100 to 5,000 ms.
-   */
-  readonly reconnect?: BackoffOptions | undefined;
   /**
    * What happens to a running job when the connection to its server is lost. The server may assign the job to another
    * worker. `finish` (default) leaves it to the handler, see {@link WorkerJob.connectionLost}; `abort` aborts the job's
@@ -50,24 +36,13 @@ export interface WorkerOptions {
    * false.
    */
   readonly takesReducers?: boolean | undefined;
-  /**
-   * Maximum size of a packet in bytes. A job with a larger payload or result ends in an exception; other jobs are not
-   * affected. Default 64 MiB.
-   */
-  readonly maxPacketSize?: number | undefined;
 }
 
-const OPTIONS: OptionNames<WorkerOptions> = {
-  servers: true,
-  clientId: true,
+const OPTIONS: OptionNames<Omit<WorkerOptions, keyof PeerOptions>> = {
   concurrency: true,
-  logger: true,
   logsFailures: true,
-  timeout: true,
-  reconnect: true,
   onServerLost: true,
   takesReducers: true,
-  maxPacketSize: true,
 };
 
 const WAIT_OPTIONS = { signal: true } as const;
@@ -88,7 +63,9 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   #functions = new Map<string, WorkerFunction>();
   #connections: WorkerConnection[] = [];
   readonly #context: WorkerContext;
-  readonly #reconnectors: readonly Reconnector[];
+  readonly #stop = new AbortController();
+  /** Resolves when the worker has stopped connecting, and its connections have closed. */
+  readonly #disconnected: Promise<unknown>;
   #turn = 0;
   #isClosing = false;
   #drained: Promise<void> | undefined;
@@ -96,8 +73,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   /** @throws GearmanError `invalid-argument` */
   constructor(options: WorkerOptions) {
     super();
-    checkNames('the options of a Worker', options, OPTIONS);
-    checkPeerOptions(options);
+    checkPeerOptions('the options of a Worker', options, OPTIONS);
     const { servers, concurrency = 1, timeout = DEFAULT_TIMEOUT, logger, onServerLost = 'finish' } = options;
     checkChoice('onServerLost', onServerLost, ['finish', 'abort']);
     if (!Number.isInteger(concurrency) || concurrency < 1) {
@@ -119,15 +95,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       logsFailures: options.logsFailures ?? true,
       dispatch: () => this.#dispatch(),
     };
-    this.#reconnectors = servers.map((server) => {
-      const known = new ServerKnowledge(timeout);
-      return new Reconnector(server, {
-        ...options.reconnect,
-        timeout,
-        serve: (socket, onReply) => this.#serve(server, socket, { known, onReply }),
-        onFailure: (error) => logger?.warn(error.message),
-      });
-    });
+    const paced = servers.map((address) => new PacedServer(address, options.reconnect));
+    this.#disconnected = Promise.all(paced.map((server) => this.#keepConnected(server)));
   }
 
   /** The declared functions. */
@@ -219,22 +188,36 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     this.#dispatch();
   }
 
-  async #serve(server: ServerAddress, socket: Socket, context: ServerContext): Promise<void> {
+  /** Connects to a server, and again, with growing pauses, whenever the connection is lost. Never rejects. */
+  async #keepConnected(server: PacedServer): Promise<void> {
+    const { signal } = this.#stop;
+    const { timeout, logger } = this.#context;
+    const known = new ServerKnowledge(timeout);
+    while (!signal.aborted) {
+      const socket = await openSocket(server.address, { timeout, signal }).catch((error: ConnectionError) => {
+        if (!signal.aborted) logger?.warn(error.message);
+      });
+      if (socket) await this.#serve(server, socket, known);
+      server.lost();
+      await server.ready(signal);
+    }
+  }
+
+  async #serve(server: PacedServer, socket: Socket, known: ServerKnowledge): Promise<void> {
     if (this.#isClosing) {
       socket.destroy();
       return;
     }
-    const peer = formatAddress(server);
-    const connection = new WorkerConnection(socket, peer, this.#context, context);
+    const connection = new WorkerConnection(socket, server, known, this.#context);
     this.#connections.push(connection);
-    this.#context.logger?.info(`connected to the job server ${peer}`);
-    this.emit('connect', server);
+    this.#context.logger?.info(`connected to the job server ${formatAddress(server.address)}`);
+    this.emit('connect', server.address);
     this.#dispatch();
     const error = await connection.closed;
     this.#connections = this.#connections.filter((other) => other !== connection);
     if (this.#isClosing) return;
     this.#context.logger?.warn(error.message);
-    this.emit('disconnect', server, error);
+    this.emit('disconnect', server.address, error);
   }
 
   /** Gives each free slot to the next connection that can use it, in turn. */
@@ -254,7 +237,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   }
 
   async #drain(): Promise<void> {
-    const stopped = Promise.all(this.#reconnectors.map((reconnector) => reconnector.stop()));
+    this.#stop.abort(new Error('closing'));
     const { slots } = this.#context;
     const names = [...this.#functions.keys()];
     // Servers drop the functions of a closed connection. They are deregistered here only while a job delays the close.
@@ -264,7 +247,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     }
     await slots.allFree();
     await Promise.all(this.#connections.map((connection) => connection.close()));
-    await stopped;
+    await this.#disconnected;
   }
 }
 

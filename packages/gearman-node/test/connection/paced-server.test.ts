@@ -14,6 +14,24 @@ test('pauses before reconnecting grow until the server responds to a request', (
   assert.ok(server.pause <= 1000, `${server.pause}`);
 });
 
+test('pauses before reconnecting double up to the maximum, each reduced at random by up to a half', (t) => {
+  t.mock.method(performance, 'now', () => 0);
+  for (const [random, pauses] of [
+    [0, [100, 200, 400, 800, 1000, 1000]],
+    [1, [50, 100, 200, 400, 500, 500]],
+  ] as const) {
+    t.mock.method(Math, 'random', () => random);
+    const server = new PacedServer(address, { minDelay: 100, maxDelay: 1000 });
+    const measured = pauses.map(() => {
+      server.lost();
+      return server.pause;
+    });
+    assert.deepEqual(measured, pauses);
+    for (let failures = 0; failures < 5000; failures += 1) server.lost();
+    assert.equal(server.pause, pauses.at(-1));
+  }
+});
+
 test('a pause before reconnecting ends after its time or with a signal', async () => {
   const short = new PacedServer(address, { minDelay: 1, maxDelay: 1 });
   short.lost();

@@ -7,33 +7,62 @@ import {
   type OptionNames,
   refuse,
 } from '../argument-checks.ts';
-import type { BackoffOptions } from './backoff.ts';
+import type { Logger } from '../logger.ts';
+import type { BackoffOptions } from './paced-server.ts';
 import type { ServerAddress } from './server-address.ts';
+
+/** Options of clients and workers. */
+export interface PeerOptions {
+  /** At least one. */
+  readonly servers: readonly ServerAddress[];
+  /** Name of this peer in the admin command `workers`. Default: none. */
+  readonly clientId?: string | undefined;
+  readonly logger?: Logger | undefined;
+  /**
+   * Timeout in milliseconds for connecting, and for the reply to a request, after which the connection is closed. It
+   * does not limit the run time of jobs. A worker's timeout of a request grows with each thousand registered functions,
+   * up to 16 times. Default 30,000.
+   */
+  readonly timeout?: number | undefined;
+  /**
+   * The pauses between attempts to connect to one server. They grow until the server replies to a request. Default:
+   * from 100 to 5,000 ms.
+   */
+  readonly reconnect?: BackoffOptions | undefined;
+  /**
+   * Maximum size of a packet in bytes. A job with a larger payload or result rejects with `packet-too-large` in a
+   * client, and ends in an exception in a worker; other jobs are not affected. Default 64 MiB.
+   */
+  readonly maxPacketSize?: number | undefined;
+}
 
 /** Minimum of `maxPacketSize`, which fits the header and a handle of the maximum length. */
 const MIN_PACKET_SIZE = 76;
 
-/** Options common to clients and workers. */
-interface PeerOptions {
-  readonly servers: readonly ServerAddress[];
-  readonly clientId?: string | undefined;
-  readonly timeout?: number | undefined;
-  readonly maxPacketSize?: number | undefined;
-  readonly reconnect?: BackoffOptions | undefined;
-}
+const OPTIONS: OptionNames<PeerOptions> = {
+  servers: true,
+  clientId: true,
+  logger: true,
+  timeout: true,
+  reconnect: true,
+  maxPacketSize: true,
+};
 
 const BACKOFF: OptionNames<BackoffOptions> = { minDelay: true, maxDelay: true };
 
 const ADDRESS: OptionNames<ServerAddress> = { host: true, port: true, tls: true };
 
-/** @throws GearmanError `invalid-argument` */
-export function checkPeerOptions({
-  servers,
-  clientId,
-  timeout,
-  maxPacketSize,
-  reconnect,
-}: PeerOptions): void {
+/**
+ * @param more names of the options that only this type of peer has
+ * @throws GearmanError `invalid-argument`
+ */
+export function checkPeerOptions<Options extends PeerOptions>(
+  what: string,
+  options: Options,
+  more: OptionNames<Omit<Options, keyof PeerOptions>>,
+): void {
+  checkNames<object>(what, options, { ...OPTIONS, ...more });
+  const { servers, clientId, timeout, maxPacketSize, reconnect } = options;
   if (!Array.isArray(servers) || servers.length === 0) {
     refuse('list of job servers', servers, 'give at least one');
   }

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkPeerOptions, checkServer } from '../../src/connection/check-options.ts';
+import { checkPeerOptions, checkServer } from '../../src/connection/peer-options.ts';
 
 const servers = [{ host: '127.0.0.1', port: 4730 }];
 const refused = { code: 'invalid-argument' };
 
 test('a client, worker or server rejects invalid connection options', () => {
-  checkPeerOptions({ servers, clientId: 'me', timeout: 1000, maxPacketSize: Number.POSITIVE_INFINITY });
+  const good = { servers, clientId: 'me', timeout: 1000, maxPacketSize: Number.POSITIVE_INFINITY };
+  checkPeerOptions('the options', good, {});
   const wrong: readonly object[] = [
     { servers: [] },
     { servers: undefined },
@@ -19,7 +20,11 @@ test('a client, worker or server rejects invalid connection options', () => {
     { maxPacketSize: 10 },
   ];
   for (const option of wrong) {
-    assert.throws(() => checkPeerOptions({ servers, ...option }), refused, JSON.stringify(option));
+    assert.throws(
+      () => checkPeerOptions('the options', { servers, ...option }, {}),
+      refused,
+      JSON.stringify(option),
+    );
   }
 });
 
