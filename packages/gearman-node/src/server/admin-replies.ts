@@ -58,21 +58,18 @@ const REPLIES: Readonly<Record<string, AdminCommand>> = {
       : 'ERR there are still connected workers or executing clients\r\n';
   },
   cancel: (args) => (args.length > 1 ? 'ERR UNKNOWN_ERROR\r\n' : unknown('cancel')),
-  'cancel job': ([handle, ...rest], { queue, timers, permits, cancelWarning, onCancelRunning }, from) => {
+  'cancel job': ([handle, ...rest], { queue, permits, onCancel }, from) => {
     if (handle === undefined) return unknown('cancel');
     if (rest.length > 0) return 'ERR UNKNOWN_ERROR\r\n';
     const job = queue.job(handle);
     if (!job) return 'ERR UNKNOWN_JOB\r\n';
     if (!permits(from, 'administer', job.queue.name)) return DENIED;
-    const isRunning = job.worker !== undefined;
-    const warning = cancelWarning(job);
+    const warning = onCancel(job);
     for (const { owner } of job.clients) {
       if (warning !== undefined) owner.send('WORK_WARNING', job.handle, warning);
       owner.send('WORK_FAIL', job.handle);
     }
-    timers.stop(job);
     queue.finish(job);
-    if (isRunning) onCancelRunning(job);
     return 'OK\r\n';
   },
   shutdown: ([mode, ...rest], { onShutdown, permits }, from) => {

@@ -116,7 +116,7 @@ async function journaled(
   job: ServerJob<ServerConnection>,
   due: number,
   journal: Journal,
-  { queue, timers }: ServerState,
+  { queue }: ServerState,
 ): Promise<() => void> {
   if (!journal.has(job.handle)) {
     const { handle, unique, reducer, priority, payload } = job;
@@ -126,10 +126,7 @@ async function journaled(
     await journal.synced();
     return () => from.sendJoined('JOB_CREATED', job.handle);
   } catch {
-    if (queue.job(job.handle) === job && !job.worker && job.clients.length === 0) {
-      timers.stop(job);
-      queue.finish(job);
-    }
+    if (queue.job(job.handle) === job && !job.worker && job.clients.length === 0) queue.finish(job);
     return () =>
       from.send(
         'ERROR',

@@ -89,15 +89,10 @@ export interface JobServerOptions {
    */
   readonly onShutdown?: ((graceful: boolean) => void) | undefined;
   /**
-   * Text of the WORK_WARNING to the clients of a job that the admin command `cancel job` ends. Default: none, as in
-   * gearmand.
+   * Called when the admin command `cancel job` ends a job. Gearman has no packet that would stop the worker of a running
+   * job. Returns the text of a WORK_WARNING to the job's clients. Default: none, as in gearmand.
    */
-  readonly cancelWarning?: ((job: CancelledJob) => string | undefined) | undefined;
-  /**
-   * Called when the admin command `cancel job` has removed a job that a worker runs. Gearman has no packet that would
-   * stop the worker.
-   */
-  readonly onCancelRunning?: ((job: CancelledJob) => unknown) | undefined;
+  readonly onCancel?: ((job: CancelledJob) => string | undefined) | undefined;
 }
 
 const OPTIONS: OptionNames<JobServerOptions> = {
@@ -112,8 +107,7 @@ const OPTIONS: OptionNames<JobServerOptions> = {
   maxTotalOutput: true,
   exceptions: true,
   onShutdown: true,
-  cancelWarning: true,
-  onCancelRunning: true,
+  onCancel: true,
 };
 
 export interface CancelledJob {
@@ -122,6 +116,8 @@ export interface CancelledJob {
   /** Unique key; empty for none. */
   readonly unique: string;
   readonly payload: Buffer;
+  /** True if a worker runs it. */
+  readonly isRunning: boolean;
 }
 
 /**
@@ -148,8 +144,7 @@ export class JobServer implements AsyncDisposable {
     checkRange('maxTotalOutput', options.maxTotalOutput, 0, Number.POSITIVE_INFINITY);
     this.#options = options;
     this.#backlogs = new Backlogs(options.maxTotalOutput ?? DEFAULT_MAX_TOTAL_OUTPUT);
-    const { logger, tls, access, maxConnections, maxAttempts, onShutdown } = options;
-    const { cancelWarning, onCancelRunning } = options;
+    const { logger, tls, access, maxConnections, maxAttempts, onShutdown, onCancel } = options;
     if (access) this.setAccess(access);
     const onConnection = (socket: Socket) => this.#onConnection(socket);
     this.#listener = new Listener({ logger, tls, maxConnections, onConnection });
@@ -160,15 +155,17 @@ export class JobServer implements AsyncDisposable {
         onWake: ({ owner }) => this.#wake(owner),
         onGiveUp: (job) => this.#giveUp(job),
         later: setImmediate,
-        onFinish: ({ handle }) => this.#state.journal?.remove(handle),
+        onFinish: (job) => {
+          this.#state.timers.stop(job);
+          this.#state.journal?.remove(job.handle);
+        },
       }),
       timers: new JobTimers(),
       journal: undefined,
       connections: this.#connections,
       permits: (from, right, functionName) => this.#permits(from, right, functionName),
       onShutdown,
-      cancelWarning: (job) => cancelWarning?.(cancelledJob(job)),
-      onCancelRunning: (job) => onCancelRunning?.(cancelledJob(job)),
+      onCancel: (job) => onCancel?.(cancelledJob(job)),
     };
   }
 
@@ -327,6 +324,7 @@ function textOf(key: string): string {
   return Buffer.from(key, 'latin1').toString();
 }
 
-function cancelledJob({ handle, queue, unique, payload }: ServerJob<ServerConnection>): CancelledJob {
-  return { handle, function: textOf(queue.name), unique: textOf(unique), payload };
+function cancelledJob({ handle, queue, unique, payload, worker }: ServerJob<ServerConnection>): CancelledJob {
+  const isRunning = worker !== undefined;
+  return { handle, function: textOf(queue.name), unique: textOf(unique), payload, isRunning };
 }

@@ -18,10 +18,8 @@ export interface ServerState {
   readonly permits: (from: ServerConnection, right: AccessRight, functionName: string) => boolean;
   /** Handles the command `shutdown`. Undefined if the command is not supported. */
   readonly onShutdown: ((graceful: boolean) => void) | undefined;
-  /** Text for the clients of a job that `cancel job` ends; undefined for none. */
-  readonly cancelWarning: (job: ServerJob<ServerConnection>) => string | undefined;
-  /** Called for a job that `cancel job` has removed from its worker. */
-  readonly onCancelRunning: (job: ServerJob<ServerConnection>) => void;
+  /** Called for a job that `cancel job` ends. Returns the text of a warning to its clients; undefined for none. */
+  readonly onCancel: (job: ServerJob<ServerConnection>) => string | undefined;
 }
 
 /**

@@ -41,14 +41,14 @@ export const WORKER_PACKETS: PacketHandlers = {
     for (const { owner } of job.clients)
       owner.sendJoined('WORK_WARNING', `${job.handle}\0`, packet.bytes('data'));
   }),
-  WORK_COMPLETE: ofRunningJob((_from, packet, job, server) => {
+  WORK_COMPLETE: ofRunningJob((_from, packet, job, { queue }) => {
     for (const { owner } of job.clients)
       owner.sendJoined('WORK_COMPLETE', `${job.handle}\0`, packet.bytes('data'));
-    finish(job, server);
+    queue.finish(job);
   }),
-  WORK_FAIL: ofRunningJob((_from, _packet, job, server) => {
+  WORK_FAIL: ofRunningJob((_from, _packet, job, { queue }) => {
     for (const { owner } of job.clients) owner.send('WORK_FAIL', job.handle);
-    finish(job, server);
+    queue.finish(job);
   }),
   WORK_EXCEPTION: ofRunningJob((_from, packet, job, server) =>
     endWithException(job, packet.bytes('data'), server),
@@ -63,13 +63,13 @@ export function failOversized(message: string): PacketHandler {
 function endWithException(
   job: ServerJob<ServerConnection>,
   data: string | Uint8Array,
-  server: ServerState,
+  { queue }: ServerState,
 ): void {
   for (const { owner } of job.clients) {
     if (owner.wantsExceptions) owner.send('WORK_EXCEPTION', job.handle, data);
     else owner.send('WORK_FAIL', job.handle);
   }
-  finish(job, server);
+  queue.finish(job);
 }
 
 /**
@@ -143,11 +143,6 @@ function ofRunningJob(
     if (job?.worker === from.peer) handle(from, packet, job, server);
     else from.send('ERROR', 'JOB_NOT_FOUND', 'Job given in work result not found');
   };
-}
-
-function finish(job: ServerJob<ServerConnection>, { queue, timers }: ServerState): void {
-  timers.stop(job);
-  queue.finish(job);
 }
 
 function numberOrZero(text: string): number {

@@ -109,8 +109,10 @@ test('the admin commands create function and drop function add and remove a func
 test('the admin command cancel job fails the job for its client and removes it from its worker', async (t) => {
   const cancelled: CancelledJob[] = [];
   const site = await JobServerSite.start(t, {
-    onCancelRunning: (job) => cancelled.push(job),
-    cancelWarning: ({ function: name }) => (name === 'f' ? 'cancelled' : undefined),
+    onCancel: (job) => {
+      cancelled.push(job);
+      return job.function === 'f' ? 'cancelled' : undefined;
+    },
   });
   const admin = await site.connect();
   const worker = await site.worker('f');
@@ -127,9 +129,11 @@ test('the admin command cancel job fails the job for its client and removes it f
     assert.deepEqual(await command(admin, `cancel job ${handle}`), ['ERR UNKNOWN_JOB']);
   }
   assert.deepEqual(
-    cancelled.map(({ handle, function: name }) => [handle, name]),
-    [[runningHandle, 'f']],
-    'the queued job has no worker',
+    cancelled.map(({ handle, isRunning }) => [handle, isRunning]),
+    [
+      [queuedHandle, false],
+      [runningHandle, true],
+    ],
   );
   assert.equal((await worker.ask('WORK_COMPLETE', runningHandle, ''))[1], 'JOB_NOT_FOUND');
   assert.deepEqual(await worker.ask('GRAB_JOB'), ['NO_JOB']);

@@ -98,14 +98,12 @@ async function run(options: GearmandOptions): Promise<void> {
     ...security,
     logger,
     maxAttempts: jobRetries === 0 ? undefined : jobRetries,
-    cancelWarning,
-    onCancelRunning: async (job) => {
-      if (tlsCert !== undefined) {
+    onCancel: (job) => {
+      if (job.isRunning && tlsCert !== undefined) {
         const reason = 'this server has no certificate with which it could notify the builder';
         logger.warn(`job ${job.handle} of ${job.function} is cancelled, but may still run: ${reason}`);
-        return;
-      }
-      await stopCancelledJob(job, server.address ?? { host: listen, port }, logger);
+      } else void stopCancelledJob(job, server.address ?? { host: listen, port }, logger); // never rejects
+      return cancelWarning(job);
     },
     onShutdown: allowShutdown && ((graceful) => shutdown.resolve(graceful ? 'graceful' : 'at once')),
   });

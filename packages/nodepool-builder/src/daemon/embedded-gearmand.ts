@@ -29,9 +29,9 @@ export async function startEmbeddedGearmand(
   }
   const jobServer = new JobServer({
     logger,
-    cancelWarning,
-    onCancelRunning: async (job) => {
-      await stopCancelledJob(job, address, logger);
+    onCancel: (job) => {
+      void stopCancelledJob(job, address, logger); // never rejects
+      return cancelWarning(job);
     },
   });
   await jobServer.listen(address.port, address.host);

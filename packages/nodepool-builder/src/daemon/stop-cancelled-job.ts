@@ -9,7 +9,7 @@ import { uploadIdOf } from './jobs/upload-record.ts';
 
 /**
  * Requests the builder to stop a build or an upload whose job `gearadmin --cancel-job` has removed from our
- * {@link JobServer}, regardless of the client.
+ * {@link JobServer}, regardless of the client. Does nothing for a job that waits.
  */
 export async function stopCancelledJob(
   job: CancelledJob,
@@ -18,7 +18,7 @@ export async function stopCancelledJob(
 ): Promise<void> {
   const verb = verbOf(job.function);
   const isBuild = verb === 'image-build' || verb === 'image-build-paused';
-  if (!isBuild && verb !== 'image-upload') return;
+  if (!job.isRunning || (!isBuild && verb !== 'image-upload')) return;
   const imageId = isBuild ? String(keysOf(job.payload)['image-id']) : subjectOf(job.function);
   try {
     await stopAtBuilder([server], imageId, GEARADMIN, isBuild ? undefined : uploadIdOf(job));
