@@ -40,38 +40,15 @@ export interface QueuedJob {
   readonly background: boolean;
 }
 
-/** Form of a reply: a `list` ends with a line that contains a dot, a `line` is a single line. */
-export type ReplyKind = 'list' | 'line';
-
 /** Maximum number of characters of a line in an error message. */
 const MAX_SHOWN = 80;
 
-/** The commands of the admin text protocol. */
-export const ADMIN_COMMANDS = {
-  status: { words: 'status', reply: 'list' },
-  priorityStatus: { words: 'prioritystatus', reply: 'list' },
-  workers: { words: 'workers', reply: 'list' },
-  showJobs: { words: 'show jobs', reply: 'list' },
-  showUniqueJobs: { words: 'show unique jobs', reply: 'list' },
-  version: { words: 'version', reply: 'line' },
-  verbose: { words: 'verbose', reply: 'line' },
-  pid: { words: 'getpid', reply: 'line' },
-  maxQueue: { words: 'maxqueue', reply: 'line' },
-  createFunction: { words: 'create function', reply: 'line' },
-  dropFunction: { words: 'drop function', reply: 'line' },
-  cancelJob: { words: 'cancel job', reply: 'line' },
-  shutdown: { words: 'shutdown', reply: 'line' },
-} as const;
-
-/** The name of a command of {@link ADMIN_COMMANDS}. */
-export type AdminCommand = keyof typeof ADMIN_COMMANDS;
-
 /**
- * Formats a command as one line.
+ * Formats a command of the admin text protocol as one line.
  *
  * @throws GearmanError `invalid-argument` for an argument that is empty or contains white space, which would end it
  */
-export function formatCommand(command: AdminCommand, args: readonly (string | number)[]): string {
+export function formatCommand(command: string, args: readonly (string | number)[]): string {
   for (const arg of args) {
     if (String(arg) === '' || /\s/.test(String(arg))) {
       const shown = JSON.stringify(arg);
@@ -81,9 +58,9 @@ export function formatCommand(command: AdminCommand, args: readonly (string | nu
       );
     }
   }
-  const words = [ADMIN_COMMANDS[command].words, ...args].join(' ');
+  const words = [command, ...args].join(' ');
   // Only in this command gearmand drops the last character of a name before a bare newline.
-  return command === 'createFunction' ? `${words}\r\n` : `${words}\n`;
+  return command === 'create function' ? `${words}\r\n` : `${words}\n`;
 }
 
 /** Splits a line into a name, which may contain tabs, and the numbers at the end. */

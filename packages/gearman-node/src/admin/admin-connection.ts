@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import { ReplyTimer } from '../connection/reply-timer.ts';
 import { ConnectionError, type GearmanError, ProtocolError, ServerError } from '../errors.ts';
-import type { ReplyKind } from './admin-commands.ts';
 
 const NEWLINE = 10;
 
@@ -21,7 +20,8 @@ export interface AdminConnectionOptions {
 
 /** A command that waits for its reply. */
 interface PendingCommand {
-  readonly kind: ReplyKind;
+  /** True if the reply is a list. */
+  readonly isList: boolean;
   readonly onLine: (line: string) => void;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -72,12 +72,13 @@ export class AdminConnection {
   /**
    * Sends a command. Resolves at the end of the reply.
    *
+   * @param isList true if the reply is a list, which ends with a dot; false for a single line
    * @param onLine called with each line of the reply, without the dot that ends a list; an error that it throws rejects
    * the command
    */
-  run(line: string, kind: ReplyKind, onLine: (line: string) => void): Promise<void> {
+  run(line: string, isList: boolean, onLine: (line: string) => void): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#pending.push({ kind, onLine, resolve, reject });
+    this.#pending.push({ isList, onLine, resolve, reject });
     this.#timer.sent();
     this.#socket.write(line);
     return promise;
@@ -131,16 +132,16 @@ export class AdminConnection {
   #line(line: string): void {
     const [command] = this.#pending;
     if (!command) return;
-    const isEnd = command.kind === 'line' || line === '.';
+    const isDot = command.isList && line === '.';
     const error = this.#replySize === 0 ? errorIn(line) : undefined;
     if (error) {
       this.#replied();
       command.reject(error);
       return;
     }
-    if (!isEnd || command.kind === 'line') passOn(command, line);
+    if (!isDot) passOn(command, line);
     this.#replySize += line.length + LINE_OVERHEAD;
-    if (!isEnd) return;
+    if (command.isList && !isDot) return;
     this.#replied();
     if (command.error === undefined) command.resolve();
     else command.reject(command.error);

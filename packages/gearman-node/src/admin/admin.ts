@@ -12,8 +12,6 @@ import { DEFAULT_TIMEOUT } from '../connection/reply-timer.ts';
 import { formatAddress, type ServerAddress } from '../connection/server-address.ts';
 import { GearmanError } from '../errors.ts';
 import {
-  ADMIN_COMMANDS,
-  type AdminCommand,
   checkDone,
   type FunctionPriorityStatus,
   type FunctionStatus,
@@ -75,7 +73,7 @@ export class Admin implements AsyncDisposable {
 
   /** The server's functions, with the number of waiting jobs by priority. */
   async priorityStatus(): Promise<FunctionPriorityStatus[]> {
-    return await this.#list('priorityStatus', parsePriorityStatus);
+    return await this.#list('prioritystatus', parsePriorityStatus);
   }
 
   /** The server's connections, with the functions that each has registered. */
@@ -85,12 +83,12 @@ export class Admin implements AsyncDisposable {
 
   /** The server's jobs, waiting and running. */
   async showJobs(): Promise<QueuedJob[]> {
-    return await this.#list('showJobs', parseJob);
+    return await this.#list('show jobs', parseJob);
   }
 
   /** The unique keys of the server's jobs. */
   async showUniqueJobs(): Promise<string[]> {
-    return await this.#list('showUniqueJobs', (line) => line);
+    return await this.#list('show unique jobs', (line) => line);
   }
 
   /** The server's version, for instance `1.1.20`. */
@@ -105,26 +103,26 @@ export class Admin implements AsyncDisposable {
 
   /** The server's process id. */
   async pid(): Promise<number> {
-    return parsePid(await this.#line('pid'));
+    return parsePid(await this.#line('getpid'));
   }
 
   /** Limits the number of queued jobs of a function; 0 or less removes the limit. */
   async maxQueue(functionName: string, limit: number): Promise<void> {
     checkFunctionName(functionName);
     checkRange('limit', limit, -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
-    checkDone(await this.#line('maxQueue', functionName, limit));
+    checkDone(await this.#line('maxqueue', functionName, limit));
   }
 
   /** Creates a function before a worker registers it. */
   async createFunction(functionName: string): Promise<void> {
     checkFunctionName(functionName);
-    checkDone(await this.#line('createFunction', functionName));
+    checkDone(await this.#line('create function', functionName));
   }
 
   /** Removes a function that has neither jobs nor workers. */
   async dropFunction(functionName: string): Promise<void> {
     checkFunctionName(functionName);
-    checkDone(await this.#line('dropFunction', functionName));
+    checkDone(await this.#line('drop function', functionName));
   }
 
   /**
@@ -133,7 +131,7 @@ export class Admin implements AsyncDisposable {
    */
   async cancelJob(handle: string): Promise<void> {
     checkHandle(handle);
-    checkDone(await this.#line('cancelJob', handle));
+    checkDone(await this.#line('cancel job', handle));
   }
 
   /** Shuts the server down; with `graceful`, after its running jobs. gearmand 1.1.20 does not support this command. */
@@ -156,36 +154,31 @@ export class Admin implements AsyncDisposable {
 
   /** Parses each line when it arrives. Parsing 100,000 lines together would block the event loop. */
   async #list<T>(
-    command: AdminCommand,
+    command: string,
     parse: (line: string) => T,
     isWanted: (item: T) => boolean = () => true,
   ): Promise<T[]> {
     const items: T[] = [];
-    await this.#run(command, [], (line) => {
+    await this.#run(formatCommand(command, []), true, (line) => {
       const item = parse(line);
       if (isWanted(item)) items.push(item);
     });
     return items;
   }
 
-  async #line(command: AdminCommand, ...args: (string | number)[]): Promise<string> {
+  async #line(command: string, ...args: (string | number)[]): Promise<string> {
     let reply = '';
-    await this.#run(command, args, (line) => {
+    await this.#run(formatCommand(command, args), false, (line) => {
       reply = line;
     });
     return reply;
   }
 
-  async #run(
-    command: AdminCommand,
-    args: readonly (string | number)[],
-    onLine: (line: string) => void,
-  ): Promise<void> {
-    const line = formatCommand(command, args);
+  async #run(line: string, isList: boolean, onLine: (line: string) => void): Promise<void> {
     if (this.#stop.signal.aborted) throw this.#stop.signal.reason;
     this.#connection ??= this.#connect();
     const connection = await this.#connection;
-    await connection.run(line, ADMIN_COMMANDS[command].reply, onLine);
+    await connection.run(line, isList, onLine);
   }
 
   async #connect(): Promise<AdminConnection> {

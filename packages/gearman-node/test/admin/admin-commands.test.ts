@@ -13,14 +13,14 @@ import {
 
 test('an admin command is written as one line of text', () => {
   assert.equal(formatCommand('status', []), 'status\n');
-  assert.equal(formatCommand('maxQueue', ['f', 10]), 'maxqueue f 10\n');
-  assert.equal(formatCommand('cancelJob', ['H:x:1']), 'cancel job H:x:1\n');
-  assert.equal(formatCommand('createFunction', ['f']), 'create function f\r\n');
+  assert.equal(formatCommand('maxqueue', ['f', 10]), 'maxqueue f 10\n');
+  assert.equal(formatCommand('cancel job', ['H:x:1']), 'cancel job H:x:1\n');
+  assert.equal(formatCommand('create function', ['f']), 'create function f\r\n');
 });
 
 test('an admin command rejects an argument with white space or a line break', () => {
   for (const argument of ['', 'a b', 'a\tb', 'a\nshutdown', 'a\r']) {
-    assert.throws(() => formatCommand('dropFunction', [argument]), { code: 'invalid-argument' });
+    assert.throws(() => formatCommand('drop function', [argument]), { code: 'invalid-argument' });
   }
 });
 
