@@ -2,8 +2,8 @@
 import { execFileSync } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { PACKETS } from '@nodepool-builder/gearman-node';
 import { DIB_VARIABLES, INHERITED_VARIABLES } from '@nodepool-builder/image-builder/internal';
+import { PACKETS } from '../packages/gearman-node/src/packets.ts';
 import { createProgram } from '../packages/nodepool-builder/src/commands/main.ts';
 import { OUTPUTS, outputSchemas } from '../packages/nodepool-builder/src/commands/output-schemas.ts';
 import { jsonSchema } from '../packages/nodepool-builder/src/configuration/schema.ts';

@@ -1,4 +1,4 @@
-import type { PACKETS } from '@nodepool-builder/gearman-node';
+import type { PACKETS } from '../../packages/gearman-node/src/packets.ts';
 import { markdownTable } from '../markdown.ts';
 
 /** Returns the packet types as Markdown, one row each, by number. */

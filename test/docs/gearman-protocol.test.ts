@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PACKETS } from '@nodepool-builder/gearman-node';
+import { PACKETS } from '../../packages/gearman-node/src/packets.ts';
 import { packetTable } from '../../scripts/docs/packet-table.ts';
 import { readPage } from './markdown.ts';
 

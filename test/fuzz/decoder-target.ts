@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
-import { PACKETS, type Packet, PacketDecoder, ProtocolError } from '@nodepool-builder/gearman-node';
+import { ProtocolError } from '@nodepool-builder/gearman-node';
+import { PacketDecoder } from '../../packages/gearman-node/src/codec/decoder.ts';
+import type { Packet } from '../../packages/gearman-node/src/codec/packet.ts';
+import { PACKETS } from '../../packages/gearman-node/src/packets.ts';
 import type { FuzzTarget } from './fuzz.ts';
 import { type HostilePacket, hostilePackets } from './hostile-packets.ts';
 

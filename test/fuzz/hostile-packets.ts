@@ -1,5 +1,5 @@
-import { type ArgumentName, PACKETS, type PacketName } from '@nodepool-builder/gearman-node';
 import * as fc from 'fast-check';
+import { type ArgumentName, PACKETS, type PacketName } from '../../packages/gearman-node/src/packets.ts';
 import { BODY_MUTATIONS, FRAME_MUTATIONS, headerOf, type Mutation } from './mutations.ts';
 
 /** One message of a hostile peer: a packet, a corrupted packet, or a line of text. */

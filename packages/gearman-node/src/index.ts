@@ -10,12 +10,9 @@ export type { JobStatus, UniqueJobStatus } from './client/client-connection.ts';
 export type { JobEvent } from './client/job-events.ts';
 export type { SubmitOptions } from './client/submission.ts';
 export type { Job } from './client/submitted-job.ts';
-export { type DecoderOptions, PacketDecoder } from './codec/decoder.ts';
-export { encodePacket } from './codec/encoder.ts';
-export { type Magic, Packet } from './codec/packet.ts';
 export type { BackoffOptions } from './connection/paced-server.ts';
 export type { PeerOptions } from './connection/peer-options.ts';
-export { DEFAULT_PORT, formatAddress, type ServerAddress } from './connection/server-address.ts';
+export { formatAddress, type ServerAddress } from './connection/server-address.ts';
 export {
   ConnectionError,
   GEARMAN_ERRORS,
@@ -29,15 +26,6 @@ export {
   WorkFailError,
 } from './errors.ts';
 export type { Logger } from './logger.ts';
-export {
-  type ArgumentName,
-  type ArgumentValue,
-  type ArgumentValues,
-  PACKETS,
-  type PacketName,
-  type PacketType,
-  type Sender,
-} from './packets.ts';
 export type { AccessRight, AccessRules } from './server/access-list.ts';
 export { type CancelledJob, JobServer, type JobServerOptions } from './server/job-server.ts';
 export type { ListenAddress } from './server/listener.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Admin, Client, GearmanError, JobServer, PacketDecoder, Worker } from '../src/index.ts';
+import { Admin, Client, GearmanError, JobServer, Worker } from '../src/index.ts';
 
 const HOST = '127.0.0.1';
 const SERVERS = [{ host: HOST, port: 1 }];
@@ -14,7 +14,6 @@ const CALLS: readonly (readonly [title: string, call: Call, options: object, unk
   ['a Client', (options) => new Client(options), { servers: SERVERS, clientID: 'ci' }, 'clientID'],
   ['a Worker', (options) => new Worker(options), { servers: SERVERS, concurency: 2 }, 'concurency'],
   ['a JobServer', (options) => new JobServer(options), { maxConnection: 2 }, 'maxConnection'],
-  ['a PacketDecoder', (options) => new PacketDecoder(options), { onPacket() {}, onLines() {} }, 'onLines'],
   [
     'the address in a Client',
     (options) => new Client(options),

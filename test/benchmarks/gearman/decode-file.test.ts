@@ -4,7 +4,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { encodePacket, PacketDecoder } from '@nodepool-builder/gearman-node';
+import { PacketDecoder } from '../../../packages/gearman-node/src/codec/decoder.ts';
+import { encodePacket } from '../../../packages/gearman-node/test/fixtures/encode-packet.ts';
 import { copyFile, decodeFile } from './decode-file.ts';
 import type { NodeLibrary } from './libraries/node-library.ts';
 

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { setImmediate as turn } from 'node:timers/promises';
-import { encodePacket } from '@nodepool-builder/gearman-node';
+import { encodePacket } from '../../../packages/gearman-node/test/fixtures/encode-packet.ts';
 
 const MIB = 2 ** 20;
 

@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { Client, encodePacket, PacketDecoder } from '@nodepool-builder/gearman-node';
+import { Client } from '@nodepool-builder/gearman-node';
+import { PacketDecoder } from '../../../packages/gearman-node/src/codec/decoder.ts';
+import { encodePacket } from '../../../packages/gearman-node/test/fixtures/encode-packet.ts';
 import { startGearmand } from '../../fixtures/gearmand.ts';
 import type { BenchmarkContext } from '../benchmark.ts';
 

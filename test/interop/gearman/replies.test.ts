@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { encodePacket, PACKETS, type PacketName } from '@nodepool-builder/gearman-node';
+import { PACKETS, type PacketName } from '../../../packages/gearman-node/src/packets.ts';
+import { encodePacket } from '../../../packages/gearman-node/test/fixtures/encode-packet.ts';
 import type { RawPeer, Received } from '../../../packages/gearman-node/test/fixtures/raw-peer.ts';
 import { SERVERS, type Site } from './site.ts';
 

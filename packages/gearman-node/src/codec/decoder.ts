@@ -1,4 +1,3 @@
-import { checkNames, type OptionNames } from '../argument-checks.ts';
 import { ProtocolError } from '../errors.ts';
 import { PACKET_TYPES, type PacketType } from '../packets.ts';
 import { HEADER_SIZE, MAGIC_NUMBERS, type Magic, Packet } from './packet.ts';
@@ -42,13 +41,6 @@ export interface DecoderOptions {
   readonly onOversized?: ((packet: Packet, size: number) => void) | undefined;
 }
 
-const OPTIONS: OptionNames<DecoderOptions> = {
-  onPacket: true,
-  onLine: true,
-  maxPacketSize: true,
-  onOversized: true,
-};
-
 /** Decodes a stream of bytes into packets. It owns no socket: chunks of any size go in, packets come out. */
 export class PacketDecoder {
   readonly #options: DecoderOptions;
@@ -60,9 +52,7 @@ export class PacketDecoder {
   #skipped = 0;
   #stopped = false;
 
-  /** @throws GearmanError `invalid-argument` */
   constructor(options: DecoderOptions) {
-    checkNames('the options of a PacketDecoder', options, OPTIONS);
     this.#options = options;
     this.#maxPacketSize = options.maxPacketSize ?? DEFAULT_MAX_PACKET_SIZE;
   }

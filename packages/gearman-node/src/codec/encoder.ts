@@ -136,17 +136,6 @@ export class PacketEncoder {
   }
 }
 
-/** Encodes one packet. A server's packets have the magic `RES`, all others `REQ`. */
-export function encodePacket<N extends PacketName>(
-  magic: Magic,
-  name: N,
-  ...args: ArgumentValues<N>
-): Buffer {
-  const encoder = new PacketEncoder(magic);
-  encoder.add(name, ...args);
-  return Buffer.concat(encoder.take());
-}
-
 /** Returns the last argument if it is too long to copy. */
 function passedOn(value: ArgumentValue | undefined): Uint8Array | undefined {
   if (typeof value === 'string') return value.length < PASS_ON_SIZE ? undefined : Buffer.from(value);

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Client, type ClientOptions } from '../../src/client/client.ts';
 import type { Job } from '../../src/client/submitted-job.ts';
-import { encodePacket } from '../../src/codec/encoder.ts';
 import { GearmanError, type GearmanErrorCode, JobLostError } from '../../src/errors.ts';
+import { encodePacket } from '../fixtures/encode-packet.ts';
 import type { RawPeer } from '../fixtures/raw-peer.ts';
 import { ScriptedServer } from '../fixtures/scripted-server.ts';
 

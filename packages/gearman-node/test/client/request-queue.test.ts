@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RequestQueue } from '../../src/client/request-queue.ts';
 import { PacketDecoder } from '../../src/codec/decoder.ts';
-import { encodePacket } from '../../src/codec/encoder.ts';
 import type { Packet } from '../../src/codec/packet.ts';
 import { GearmanError, ServerError } from '../../src/errors.ts';
 import type { PacketName } from '../../src/packets.ts';
+import { encodePacket } from '../fixtures/encode-packet.ts';
 
 function packet(bytes: Buffer): Packet {
   const packets: Packet[] = [];

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DEFAULT_MAX_PACKET_SIZE, PacketDecoder } from '../../src/codec/decoder.ts';
-import { encodePacket } from '../../src/codec/encoder.ts';
 import { type GearmanErrorCode, ProtocolError } from '../../src/errors.ts';
 import { PACKET_TYPES } from '../../src/packets.ts';
+import { encodePacket } from '../fixtures/encode-packet.ts';
 import { randomBytes } from '../fixtures/random-bytes.ts';
 
 function header(magic: string, type: number, length: number): Buffer {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { randomNumbers } from '../../../../test/fixtures/random-numbers.ts';
 import { PacketDecoder } from '../../src/codec/decoder.ts';
-import { encodePacket } from '../../src/codec/encoder.ts';
+import { encodePacket } from '../fixtures/encode-packet.ts';
 import { describePacket, type Received } from '../fixtures/raw-peer.ts';
 
 /** Various packets with lines of text between them, and the expected results of decoding. */

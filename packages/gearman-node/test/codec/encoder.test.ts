@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { encodePacket, PacketEncoder } from '../../src/codec/encoder.ts';
+import { PacketEncoder } from '../../src/codec/encoder.ts';
 import { GearmanError } from '../../src/errors.ts';
+import { encodePacket } from '../fixtures/encode-packet.ts';
 
 test('a packet consists of magic, type, length and arguments separated by NULs', () => {
   assert.equal(

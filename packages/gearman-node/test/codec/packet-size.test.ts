@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { encodePacket } from '../../src/codec/encoder.ts';
 import { checkPacketSize } from '../../src/codec/packet-size.ts';
+import { encodePacket } from '../fixtures/encode-packet.ts';
 
 test('a packet may have the maximum size, but not one byte more', () => {
   for (const data of ['x'.repeat(500), 'ü'.repeat(500), Buffer.alloc(500), 12_345]) {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PacketDecoder } from '../../src/codec/decoder.ts';
-import { encodePacket } from '../../src/codec/encoder.ts';
 import type { Packet } from '../../src/codec/packet.ts';
+import { encodePacket } from '../fixtures/encode-packet.ts';
 
 function decoded(bytes: Uint8Array): Packet {
   const packets: Packet[] = [];

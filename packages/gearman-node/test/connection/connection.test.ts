@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { encodePacket } from '../../src/codec/encoder.ts';
 import type { Packet } from '../../src/codec/packet.ts';
 import { Connection, type ConnectionOptions } from '../../src/connection/connection.ts';
 import { GearmanError } from '../../src/errors.ts';
+import { encodePacket } from '../fixtures/encode-packet.ts';
 import { RawPeer } from '../fixtures/raw-peer.ts';
 import { socketPair } from '../fixtures/socket-pair.ts';
 

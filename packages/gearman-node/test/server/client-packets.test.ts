@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { encodePacket } from '../../src/codec/encoder.ts';
 import { SUBMIT_PACKETS } from '../../src/submit-packets.ts';
+import { encodePacket } from '../fixtures/encode-packet.ts';
 import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
 import { memoryInUse } from '../fixtures/memory-in-use.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { encodePacket } from '../../src/codec/encoder.ts';
 import { JobQueue } from '../../src/server/job-queue.ts';
+import { encodePacket } from '../fixtures/encode-packet.ts';
 import { JobServerSite, nextJob, settled } from '../fixtures/job-server-site.ts';
 import { memoryInUse } from '../fixtures/memory-in-use.ts';
 import type { RawPeer } from '../fixtures/raw-peer.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { encodePacket } from '../../src/codec/encoder.ts';
 import { PACKETS } from '../../src/packets.ts';
+import { encodePacket } from '../fixtures/encode-packet.ts';
 import { JobServerSite, nextJob, settled } from '../fixtures/job-server-site.ts';
 import { randomBytes } from '../fixtures/random-bytes.ts';
 

@@ -1,7 +1,7 @@
 // Not a unit test: it takes seconds.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { encodePacket } from '../../src/codec/encoder.ts';
+import { encodePacket } from '../fixtures/encode-packet.ts';
 import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
 
 const MIB = 1024 * 1024;

@@ -1,7 +1,7 @@
 // Not a unit test: it takes seconds.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { encodePacket } from '../../src/codec/encoder.ts';
+import { encodePacket } from '../fixtures/encode-packet.ts';
 import { JobServerSite, nextJob, settled } from '../fixtures/job-server-site.ts';
 
 test('GRAB_JOB returns handle, function and payload, and GRAB_JOB_UNIQ and GRAB_JOB_ALL add the key', async (t) => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { encodePacket } from '../../src/codec/encoder.ts';
 import type { ServerAddress } from '../../src/connection/server-address.ts';
 import { type GearmanError, WorkFailError } from '../../src/errors.ts';
 import type { WorkerJob } from '../../src/worker/worker-job.ts';
+import { encodePacket } from '../fixtures/encode-packet.ts';
 import { assign, expect, held, scripted } from '../fixtures/scripted-worker.ts';
 
 test('a worker registers, grabs, sleeps without a job, and grabs again after NOOP', async (t) => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { encodePacket } from '../../src/codec/encoder.ts';
 import type { GearmanError } from '../../src/errors.ts';
 import { Worker } from '../../src/worker/worker.ts';
+import { encodePacket } from '../fixtures/encode-packet.ts';
 import { JobServerSite } from '../fixtures/job-server-site.ts';
 import type { RawPeer } from '../fixtures/raw-peer.ts';
 import { ScriptedServer } from '../fixtures/scripted-server.ts';

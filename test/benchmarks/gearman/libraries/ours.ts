@@ -1,4 +1,5 @@
-import { Client, PacketDecoder, Worker } from '@nodepool-builder/gearman-node';
+import { Client, Worker } from '@nodepool-builder/gearman-node';
+import { PacketDecoder } from '../../../../packages/gearman-node/src/codec/decoder.ts';
 import type { NodeLibrary } from './node-library.ts';
 
 /** This project's library. */
