@@ -110,29 +110,21 @@ export class StateStore implements AsyncDisposable {
    * @param uploadId leaves out the attestations of other uploads
    */
   async attestations(imageId: string, uploadId?: string): Promise<readonly ImageDocument[]> {
-    const documents = await this.documents(imageId, 'attestation');
-    return uploadId === undefined
-      ? documents
-      : documents.filter((one) => one.uploadId === undefined || one.uploadId === uploadId);
+    const isWanted = (one: ImageDocument): boolean =>
+      uploadId === undefined || one.uploadId === undefined || one.uploadId === uploadId;
+    return (await this.documents(imageId)).filter((one) => one.kind === 'attestation' && isWanted(one));
   }
 
   /** Returns the package list of a build, in gzip and base64; undefined if no builder returned one. */
   async packages(imageId: string): Promise<string | undefined> {
-    return (await this.documents(imageId, 'packages'))[0]?.text;
+    return (await this.documents(imageId)).find(({ kind }) => kind === 'packages')?.text;
   }
 
   /** Returns the documents of one build. {@link read} omits them, because they need much memory. */
-  async documents(imageId: string, kind?: ImageDocument['kind']): Promise<readonly ImageDocument[]> {
-    const { prefix } = this.#database.dialect;
-    const columns = `image_id, upload_id, kind, text from ${prefix}documents`;
-    const order = `order by coalesce(upload_id, ''), digest`;
-    return await this.#use(async (query) => {
-      const rows =
-        kind === undefined
-          ? await query(`select ${columns} where image_id = $1 ${order}`, imageId)
-          : await query(`select ${columns} where image_id = $1 and kind = $2 ${order}`, imageId, kind);
-      return Array.from(rows, toDocument);
-    });
+  async documents(imageId: string): Promise<readonly ImageDocument[]> {
+    const sql = `select image_id, upload_id, kind, text from ${this.#database.dialect.prefix}documents
+      where image_id = $1 order by coalesce(upload_id, ''), digest`;
+    return await this.#use(async (query) => Array.from(await query(sql, imageId), toDocument));
   }
 
   /** Describes the manager that holds the leader lock; undefined if none does. Any process may call it at any time. */
@@ -158,29 +150,6 @@ export class StateStore implements AsyncDisposable {
     return await this.#use(async (query) => {
       const [row] = await query(sql, JSON.stringify(request));
       return Number(row?.number);
-    });
-  }
-
-  /**
-   * Adds a request unless the same one is pending, even with concurrent callers.
-   *
-   * @returns the number of the request, and whether it is new
-   */
-  async askOnce(request: Request): Promise<{ readonly number: number; readonly isNew: boolean }> {
-    const { prefix, beginWrite, forUpdate } = this.#database.dialect;
-    const text = JSON.stringify(request);
-    const insert = `insert into ${prefix}requests (request) select $1
-      where not exists (select 1 from ${prefix}requests where request = $2) returning number`;
-    return await this.#use(async (query) => {
-      // In SQLite, one statement is atomic. A transaction could block another store in this process.
-      if (forUpdate !== '') {
-        await query(beginWrite);
-        await this.#settings(query, 'select * from', forUpdate);
-      }
-      const [row] = await query(insert, text, text);
-      const [pending] = await query(`select number from ${prefix}requests where request = $1`, text);
-      if (forUpdate !== '') await query('commit');
-      return { number: Number((row ?? pending)?.number), isNew: row !== undefined };
     });
   }
 

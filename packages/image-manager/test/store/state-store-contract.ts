@@ -259,17 +259,6 @@ export function stateStoreContract(
   });
 
   describe(`${name}: requests`, () => {
-    it('the store adds a request once, even if several processes make it at once', async (t) => {
-      const location = await newLocation();
-      const stores = await Promise.all(Array.from({ length: 5 }, () => openUntilEnd(t, location)));
-      const request: Request = { kind: 'rollback', diskimage: 'debian' };
-      const askedOnce = await Promise.all(stores.map((store) => store.askOnce(request)));
-      assert.equal(askedOnce.filter(({ isNew }) => isNew).length, 1);
-      assert.equal(new Set(askedOnce.map(({ number }) => number)).size, 1);
-      assert.equal((await stores[0]?.requests())?.length, 1);
-      assert.ok((await stores[0]?.askOnce({ ...request, diskimage: 'other' }))?.isNew);
-    });
-
     it('the store keeps any process’s requests in order until they are handled', async (t) => {
       const location = await newLocation();
       const [asking, leader] = [await openUntilEnd(t, location), await openUntilEnd(t, location)];

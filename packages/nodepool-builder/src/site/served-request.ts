@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type { ManagerState, Request, StateStore } from '@nodepool-builder/image-manager';
 import { CommandError, warn } from '../terms/command-error.ts';
 
@@ -36,7 +37,8 @@ export async function serveRequest(
   request: Request,
   outcomeOf: (state: ManagerState, isPending: boolean) => string | undefined,
 ): Promise<string> {
-  const number = await submit(store, request);
+  const number = await store.ask(request);
+  if (request.kind === 'rollback') await refuseRepeated(store, request, number);
   const end = performance.now() + TIMEOUT;
   for (;;) {
     const isPending = (await store.requests()).some((pending) => pending.number === number);
@@ -53,10 +55,17 @@ export async function serveRequest(
   }
 }
 
-async function submit(store: StateStore, request: Request): Promise<number> {
-  if (request.kind !== 'rollback') return await store.ask(request);
-  const { number, isNew } = await store.askOnce(request);
-  if (isNew) return number;
-  const reason = `request ${number} to roll back disk image "${request.diskimage}" is still pending`;
+/**
+ * Rejects a rollback while the same one is pending. The manager rejects it as well, because its build is then no longer
+ * the newest.
+ */
+async function refuseRepeated(
+  store: StateStore,
+  request: Extract<Request, { kind: 'rollback' }>,
+  number: number,
+): Promise<void> {
+  const first = (await store.requests()).find((pending) => isDeepStrictEqual(pending.request, request));
+  if (first === undefined || first.number === number) return;
+  const reason = `request ${first.number} to roll back disk image "${request.diskimage}" is still pending`;
   throw new CommandError(`${reason}; wait until the manager has served it`, 'refused');
 }
