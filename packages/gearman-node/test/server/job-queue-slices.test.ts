@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { SlicedTasks } from '../../src/server/sliced-tasks.ts';
 import { QueueSite } from '../fixtures/queue-site.ts';
 
 /** Slices that a test runs. */
@@ -20,21 +19,21 @@ class Slices {
   }
 }
 
-function* steps(count: number, done: () => void): Generator {
-  for (let step = 0; step < count; step += 1) yield;
-  done();
-}
-
-test('a short task runs at once, a long one in slices, and the next one after it', () => {
+test('a peer with few functions is removed at once, unless one with many is being removed', () => {
   const slices = new Slices();
-  const tasks = new SlicedTasks(slices.later);
-  const log: string[] = [];
-  tasks.run(steps(10, () => log.push('short')));
-  tasks.run(steps(10_000, () => log.push('long')));
-  tasks.run(steps(10, () => log.push('next')));
-  assert.deepEqual(log, ['short']);
+  const { queue, worker } = new QueueSite({ later: slices.later });
+  const [first, large, last] = [
+    worker('first'),
+    worker(...Array.from({ length: 10_000 }, (_, index) => `f${index}`)),
+    worker('last'),
+  ];
+  queue.disconnect(first);
+  assert.equal(queue.function('first'), undefined);
+  queue.disconnect(large);
+  queue.disconnect(last);
+  assert.notEqual(queue.function('last'), undefined);
   assert.ok(slices.run() > 10);
-  assert.deepEqual(log, ['short', 'long', 'next']);
+  assert.deepEqual([...queue.functions], []);
 });
 
 test('a worker with many functions is removed in slices', () => {
