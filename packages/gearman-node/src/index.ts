@@ -30,6 +30,7 @@ export type { AccessRight, AccessRules } from './server/access-list.ts';
 export { type CancelledJob, JobServer, type JobServerOptions } from './server/job-server.ts';
 export type { ListenAddress } from './server/listener.ts';
 export type { JobPriority } from './submit-packets.ts';
-export { Worker, type WorkerEvents, type WorkerOptions } from './worker/worker.ts';
+export { Worker, type WorkerEvents } from './worker/worker.ts';
 export type { TimedFunction, WorkerFunction } from './worker/worker-function.ts';
 export type { JobHandler, JobResult, WorkerJob } from './worker/worker-job.ts';
+export type { WorkerOptions } from './worker/worker-options.ts';

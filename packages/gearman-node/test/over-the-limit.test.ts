@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Client, type ClientOptions } from '../src/client/client.ts';
 import type { JobServerOptions } from '../src/server/job-server.ts';
-import { Worker, type WorkerOptions } from '../src/worker/worker.ts';
+import { Worker } from '../src/worker/worker.ts';
 import type { JobHandler } from '../src/worker/worker-job.ts';
+import type { WorkerOptions } from '../src/worker/worker-options.ts';
 import { JobServerSite, settled } from './fixtures/job-server-site.ts';
 
 const LIMIT = 10_000;

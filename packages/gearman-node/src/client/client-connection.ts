@@ -1,24 +1,16 @@
 import type { Socket } from 'node:net';
-import { DEFAULT_MAX_PACKET_SIZE } from '../codec/decoder.ts';
 import type { Packet } from '../codec/packet.ts';
 import { tooLarge } from '../codec/packet-size.ts';
 import { Connection } from '../connection/connection.ts';
+import type { PacedServer } from '../connection/paced-server.ts';
+import type { PeerOptions } from '../connection/peer-options.ts';
+import { DEFAULT_TIMEOUT } from '../connection/reply-timer.ts';
+import { formatAddress } from '../connection/server-address.ts';
 import { ConnectionError, GearmanError, ProtocolError, ServerError } from '../errors.ts';
 import type { PacketName } from '../packets.ts';
 import { ABANDONED, JobSubscribers, type Subscriber } from './job-subscribers.ts';
 import { RequestQueue } from './request-queue.ts';
 import type { SubmittedJob } from './submitted-job.ts';
-
-/** Options of a {@link ClientConnection}. */
-export interface ClientConnectionOptions {
-  readonly peer: string;
-  readonly clientId: string | undefined;
-  readonly timeout: number;
-  readonly maxPacketSize: number | undefined;
-  /** Called when the server has replied to a request. */
-  readonly onReply: () => void;
-  readonly onClose: (error: GearmanError) => void;
-}
 
 /** Status of a job. */
 export interface JobStatus {
@@ -49,7 +41,10 @@ const WORK_PACKETS: ReadonlySet<PacketName> = new Set([
 
 /** A client's side of one connection: requests without a reply, and jobs in flight. */
 export class ClientConnection {
-  readonly #options: ClientConnectionOptions;
+  readonly #server: PacedServer;
+  readonly #peer: string;
+  readonly #options: PeerOptions;
+  readonly #timeout: number;
   readonly #connection: Connection;
   readonly #requests: RequestQueue;
   readonly #jobs = new Map<string, JobSubscribers>();
@@ -57,21 +52,25 @@ export class ClientConnection {
   readonly #pausing = new Set<SubmittedJob>();
   readonly #statusTimer: NodeJS.Timeout;
 
-  constructor(socket: Socket, options: ClientConnectionOptions) {
+  constructor(socket: Socket, server: PacedServer, options: PeerOptions) {
+    const { clientId, maxPacketSize, timeout = DEFAULT_TIMEOUT } = options;
+    this.#server = server;
+    this.#peer = formatAddress(server.address);
     this.#options = options;
-    this.#requests = new RequestQueue(options.timeout, () => this.#onSilence());
-    this.#statusTimer = setInterval(() => this.#requestStatus(), options.timeout).unref();
+    this.#timeout = timeout;
+    this.#requests = new RequestQueue(timeout, () => this.#onSilence());
+    this.#statusTimer = setInterval(() => this.#requestStatus(), timeout).unref();
     this.#connection = new Connection(socket, {
       magic: 'REQ',
-      peer: options.peer,
-      maxPacketSize: options.maxPacketSize,
+      peer: this.#peer,
+      maxPacketSize,
       onPacket: (packet) => ClientConnection.#handlers[packet.name]?.(this, packet),
       onOversized: (packet, size) => this.#onOversized(packet, size),
       onClose: (error) => this.#onClose(error),
     });
     // Does not wait for the reply, because the Python server sends none.
     this.#connection.send('OPTION_REQ', 'exceptions');
-    if (options.clientId !== undefined) this.#connection.send('SET_CLIENT_ID', options.clientId);
+    if (clientId !== undefined) this.#connection.send('SET_CLIENT_ID', clientId);
   }
 
   get isOpen(): boolean {
@@ -111,7 +110,7 @@ export class ClientConnection {
     STATUS_RES_UNIQUE: (self, packet) => self.#onReply(packet),
     ERROR: (self, packet) => {
       if (self.#requests.fail(new ServerError(packet.text('code'), packet.text('text'))))
-        self.#options.onReply();
+        self.#server.replied();
     },
     WORK_STATUS: (self, packet) => self.#onStatus(packet),
     WORK_DATA: (self, packet) =>
@@ -130,12 +129,12 @@ export class ClientConnection {
   };
 
   #onReply(packet: Packet): void {
-    if (this.#requests.settle(packet)) this.#options.onReply();
+    if (this.#requests.settle(packet)) this.#server.replied();
   }
 
   #onOversized(packet: Packet, size: number): void {
-    const { peer, maxPacketSize = DEFAULT_MAX_PACKET_SIZE } = this.#options;
-    const { message } = tooLarge(`the ${packet.name} from ${peer}`, size, maxPacketSize);
+    const what = `the ${packet.name} from ${this.#peer}`;
+    const { message } = tooLarge(what, size, this.#options.maxPacketSize);
     if (!WORK_PACKETS.has(packet.name)) throw new ProtocolError('packet-too-large', message);
     this.#ended(packet)?.reject(new GearmanError('packet-too-large', message));
   }
@@ -160,7 +159,7 @@ export class ClientConnection {
   #forgotten(handle: string): void {
     const subscribers = this.#jobs.get(handle);
     this.#jobs.delete(handle);
-    const error = new GearmanError('job-lost', `${this.#options.peer} no longer knows job ${handle}`);
+    const error = new GearmanError('job-lost', `${this.#peer} no longer knows job ${handle}`);
     for (const job of subscribers ?? []) job.lose(error);
   }
 
@@ -231,14 +230,15 @@ export class ClientConnection {
       this.#requests.restartTimer();
       return;
     }
-    const { peer, timeout } = this.#options;
-    const message = `${peer} left a request without a reply for ${timeout} ms; its connection is closed`;
+    const limit = `${this.#timeout} ms`;
+    const message = `${this.#peer} left a request without a reply for ${limit}; its connection is closed`;
     this.#connection.destroy(new ConnectionError('server-silent', message));
   }
 
   #onClose(error: GearmanError): void {
     clearInterval(this.#statusTimer);
-    this.#options.onClose(error);
+    this.#server.lost();
+    if (error.code !== 'closed') this.#options.logger?.warn(error.message);
     this.#requests.end(error);
     for (const subscribers of this.#jobs.values()) {
       for (const job of subscribers) job.lose(error);

@@ -1,10 +1,9 @@
-import type { Socket } from 'node:net';
 import { checkHandle, checkUnique } from '../argument-checks.ts';
 import { openSocket } from '../connection/open-socket.ts';
 import { PacedServer } from '../connection/paced-server.ts';
 import { checkPeerOptions, type PeerOptions } from '../connection/peer-options.ts';
 import { DEFAULT_TIMEOUT } from '../connection/reply-timer.ts';
-import { formatAddress, type ServerAddress } from '../connection/server-address.ts';
+import type { ServerAddress } from '../connection/server-address.ts';
 import { ConnectionError, GearmanError } from '../errors.ts';
 import { ClientConnection, type JobStatus, type UniqueJobStatus } from './client-connection.ts';
 import type { SubmitOptions } from './submission.ts';
@@ -149,7 +148,8 @@ export class Client implements AsyncDisposable {
       await server.ready(signal);
       try {
         const socket = await openSocket(server.address, { timeout, signal });
-        this.#serve(server, socket);
+        this.#connection = new ClientConnection(socket, server, this.#options);
+        for (const waiting of this.#waiting.splice(0)) startOn(waiting, this.#connection);
         return undefined;
       } catch (error) {
         server.lost();
@@ -159,23 +159,6 @@ export class Client implements AsyncDisposable {
     if (errors.length === 1) return errors[0];
     const message = errors.map((error) => error.message).join('; ');
     return new ConnectionError('connect-failed', message, { cause: new AggregateError(errors) });
-  }
-
-  #serve(server: PacedServer, socket: Socket): void {
-    const { clientId, maxPacketSize, timeout = DEFAULT_TIMEOUT, logger } = this.#options;
-    const connection = new ClientConnection(socket, {
-      peer: formatAddress(server.address),
-      clientId,
-      timeout,
-      maxPacketSize,
-      onReply: () => server.replied(),
-      onClose: (error) => {
-        server.lost();
-        if (error.code !== 'closed') logger?.warn(error.message);
-      },
-    });
-    this.#connection = connection;
-    for (const waiting of this.#waiting.splice(0)) startOn(waiting, connection);
   }
 }
 

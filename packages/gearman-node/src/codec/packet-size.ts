@@ -15,7 +15,7 @@ export function checkPacketSize(
   if (size > limit) throw tooLarge(`a ${name}`, size, limit);
 }
 
-export function tooLarge(what: string, size: number, limit: number): GearmanError {
+export function tooLarge(what: string, size: number, limit: number = DEFAULT_MAX_PACKET_SIZE): GearmanError {
   const message = `${what} of ${size} bytes exceeds the limit of ${limit}; raise maxPacketSize`;
   return new GearmanError('packet-too-large', message);
 }

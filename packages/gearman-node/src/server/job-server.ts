@@ -2,7 +2,6 @@ import type { Socket } from 'node:net';
 import os from 'node:os';
 import type { SecureContextOptions, TlsOptions } from 'node:tls';
 import { checkNames, checkRange, type OptionNames } from '../argument-checks.ts';
-import { DEFAULT_MAX_PACKET_SIZE } from '../codec/decoder.ts';
 import type { Packet } from '../codec/packet.ts';
 import { tooLarge } from '../codec/packet-size.ts';
 import { FlushGroup } from '../connection/flush-group.ts';
@@ -267,8 +266,7 @@ export class JobServer implements AsyncDisposable {
 
   /** Fails the job of a worker's packet; rejects the request of any other peer. */
   #onOversized(from: ServerConnection, packet: Packet, size: number): void {
-    const limit = this.#options.maxPacketSize ?? DEFAULT_MAX_PACKET_SIZE;
-    const { message } = tooLarge(`the ${packet.name} from ${from.name}`, size, limit);
+    const { message } = tooLarge(`the ${packet.name} from ${from.name}`, size, this.#options.maxPacketSize);
     this.#options.logger?.warn(message);
     if (packet.name.startsWith('WORK_')) failOversized(message)(from, packet, this.#state);
     else from.send('ERROR', 'ARGUMENT_TOO_LARGE', message);

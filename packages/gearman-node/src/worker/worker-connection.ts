@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { DEFAULT_MAX_PACKET_SIZE } from '../codec/decoder.ts';
 import type { Packet } from '../codec/packet.ts';
 import { tooLarge } from '../codec/packet-size.ts';
 import { Connection } from '../connection/connection.ts';
@@ -15,7 +14,6 @@ import { GRAB_PACKETS, GrabWindow } from './grab-window.ts';
 import { BATCH, type RegistrationPacket, RegistrationQueue } from './registration-queue.ts';
 import type { ServerKnowledge } from './server-knowledge.ts';
 import { SpinGuard } from './spin-guard.ts';
-import type { WorkerContext } from './worker-context.ts';
 import { handlerOf, notOffered, timeoutOf, type WorkerFunction } from './worker-function.ts';
 import {
   AssignedJob,
@@ -25,6 +23,7 @@ import {
   logOutcome,
   runHandler,
 } from './worker-job.ts';
+import type { WorkerContext } from './worker-options.ts';
 
 /** ERROR codes that are never a reply to a grab, but to a WORK_* packet or a CAN_DO. */
 const NOT_OF_A_GRAB: ReadonlySet<string> = new Set(['JOB_NOT_FOUND', 'ACCESS_DENIED']);
@@ -235,11 +234,7 @@ export class WorkerConnection {
 
   /** Fails the job. Otherwise each worker with the same limit would get it in turn. */
   #onOversized(packet: Packet, size: number): void {
-    const error = tooLarge(
-      `the ${packet.name} from ${this.#peer}`,
-      size,
-      this.#context.maxPacketSize ?? DEFAULT_MAX_PACKET_SIZE,
-    );
+    const error = tooLarge(`the ${packet.name} from ${this.#peer}`, size, this.#context.maxPacketSize);
     if (!packet.name.startsWith('JOB_ASSIGN')) throw new ProtocolError('packet-too-large', error.message);
     this.#onJob(packet, () => Promise.reject(error));
   }
@@ -283,10 +278,11 @@ export class WorkerConnection {
   }
 
   async #await(job: AssignedJob, ending: Promise<JobOutcome>, declared: WorkerFunction): Promise<void> {
-    const { jobs } = this.#context;
+    const { jobs, stopReason } = this.#context;
     const timeout = timeoutOf(declared);
     const timer = timeout === undefined ? undefined : setTimeout(() => job.timeOut(timeout), timeout);
     jobs.add(job);
+    if (stopReason) job.stop(stopReason);
     this.#running.set(job.function, (this.#running.get(job.function) ?? 0) + 1);
     const outcome = await ending;
     clearTimeout(timer);
@@ -299,8 +295,8 @@ export class WorkerConnection {
 
   #finish(job: AssignedJob, outcome: JobOutcome, declared: WorkerFunction): void {
     const lostPeer = this.#connection.isOpen ? undefined : this.#peer;
-    const logsFailures = this.#context.logsFailures || declared === notOffered;
-    logOutcome(this.#context.logger, job, outcome, { lostPeer, logsFailures });
+    const { logger, logsFailures = true } = this.#context;
+    logOutcome(logger, job, outcome, { lostPeer, logsFailures: logsFailures || declared === notOffered });
     job.finish(outcome);
     this.#deregister();
     this.#context.slots.give();
@@ -389,7 +385,8 @@ export class WorkerConnection {
     clearTimeout(this.#pause);
     this.#registrations.end();
     this.#echo.end();
-    for (const job of this.#context.jobs.of(this.#jobConnection)) {
+    for (const job of this.#context.jobs) {
+      if (job.connection !== this.#jobConnection) continue;
       job.loseConnection(error);
       if (this.#context.onServerLost === 'abort') job.stop(error);
     }

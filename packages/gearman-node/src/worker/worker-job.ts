@@ -59,13 +59,7 @@ export interface JobConnection {
 }
 
 /** The contents of JOB_ASSIGN. */
-export interface Assignment {
-  readonly handle: string;
-  readonly function: string;
-  readonly unique: string;
-  readonly reducer: string;
-  readonly payload: Buffer;
-}
+type Assignment = Pick<WorkerJob, 'handle' | 'function' | 'unique' | 'reducer' | 'payload'>;
 
 /** A {@link WorkerJob} with the methods that its connection uses. */
 export class AssignedJob implements WorkerJob {

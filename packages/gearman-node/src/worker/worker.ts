@@ -10,33 +10,11 @@ import { formatAddress, type ServerAddress } from '../connection/server-address.
 import { type ConnectionError, GearmanError } from '../errors.ts';
 import { abortedError, unlessAborted } from '../unless-aborted.ts';
 import { BATCH } from './registration-queue.ts';
-import { RunningJobs } from './running-jobs.ts';
 import { ServerKnowledge } from './server-knowledge.ts';
 import { Slots } from './slots.ts';
 import { WorkerConnection } from './worker-connection.ts';
-import type { WorkerContext } from './worker-context.ts';
 import { checkWorkerFunction, type WorkerFunction } from './worker-function.ts';
-
-/** Options of a {@link Worker}. */
-export interface WorkerOptions extends PeerOptions {
-  /** The functions are registered with all of these servers. At least one. */
-  readonly servers: readonly ServerAddress[];
-  /** Maximum number of concurrent jobs, over all servers. Default 1. */
-  readonly concurrency?: number | undefined;
-  /** True to log failed jobs. Set it to false if the handlers log failures themselves. Default true. */
-  readonly logsFailures?: boolean | undefined;
-  /**
-   * What happens to a running job when the connection to its server is lost. The server may assign the job to another
-   * worker. `finish` (default) leaves it to the handler, see {@link WorkerJob.connectionLost}; `abort` aborts the job's
-   * signal. In both cases the result is discarded.
-   */
-  readonly onServerLost?: 'finish' | 'abort' | undefined;
-  /**
-   * True to grab jobs together with their reducers (GRAB_JOB_ALL). The Python server does not reply to that. Default
-   * false.
-   */
-  readonly takesReducers?: boolean | undefined;
-}
+import type { WorkerContext, WorkerOptions } from './worker-options.ts';
 
 const OPTIONS: OptionNames<Omit<WorkerOptions, keyof PeerOptions>> = {
   concurrency: true,
@@ -74,7 +52,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   constructor(options: WorkerOptions) {
     super();
     checkPeerOptions('the options of a Worker', options, OPTIONS);
-    const { servers, concurrency = 1, timeout = DEFAULT_TIMEOUT, logger, onServerLost = 'finish' } = options;
+    const { servers, concurrency = 1, timeout = DEFAULT_TIMEOUT, onServerLost = 'finish' } = options;
     checkChoice('onServerLost', onServerLost, ['finish', 'abort']);
     if (!Number.isInteger(concurrency) || concurrency < 1) {
       throw new GearmanError(
@@ -83,16 +61,12 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       );
     }
     this.#context = {
-      functions: () => this.#functions,
-      takesReducers: options.takesReducers ?? false,
-      slots: new Slots(concurrency, () => this.#dispatch()),
-      jobs: new RunningJobs(),
-      clientId: options.clientId,
+      ...options,
       timeout,
-      onServerLost,
-      maxPacketSize: options.maxPacketSize,
-      logger,
-      logsFailures: options.logsFailures ?? true,
+      functions: () => this.#functions,
+      slots: new Slots(concurrency, () => this.#dispatch()),
+      jobs: new Set(),
+      stopReason: undefined,
       dispatch: () => this.#dispatch(),
     };
     const paced = servers.map((address) => new PacedServer(address, options.reconnect));
@@ -155,7 +129,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   async close(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
     checkNames('the options of close', options, WAIT_OPTIONS);
     const { signal } = options;
-    const abort = () => signal && this.#context.jobs.stopAll(abortedError(signal));
+    const abort = () => signal && this.#stopJobs(abortedError(signal));
     if (signal?.aborted) abort();
     signal?.addEventListener('abort', abort);
     this.#isClosing = true;
@@ -218,6 +192,11 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     if (this.#isClosing) return;
     this.#context.logger?.warn(error.message);
     this.emit('disconnect', server.address, error);
+  }
+
+  #stopJobs(reason: GearmanError): void {
+    this.#context.stopReason = reason;
+    for (const job of this.#context.jobs) job.stop(reason);
   }
 
   /** Gives each free slot to the next connection that can use it, in turn. */

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { Worker, type WorkerOptions } from '../../src/worker/worker.ts';
+import { Worker } from '../../src/worker/worker.ts';
+import type { WorkerOptions } from '../../src/worker/worker-options.ts';
 import { ScriptedServer } from '../fixtures/scripted-server.ts';
 
 const FAST = { minDelay: 1, maxDelay: 4 };
+
+const ignore = (): void => {};
 
 /** A server, a worker without functions, and the worker's warnings. */
 async function connecting(t: TestContext, reconnect: WorkerOptions['reconnect'], isAway = false) {
@@ -11,8 +14,7 @@ async function connecting(t: TestContext, reconnect: WorkerOptions['reconnect'],
   const { address } = server;
   if (isAway) await server.close();
   const warnings: string[] = [];
-  const write = (): void => {};
-  const logger = { debug: write, info: write, warn: (text: string) => warnings.push(text), error: write };
+  const logger = { debug: ignore, info: ignore, warn: (text: string) => warnings.push(text), error: ignore };
   const worker = new Worker({ servers: [address], reconnect, logger });
   t.after(() => worker.close());
   return { server, address, worker, warnings };

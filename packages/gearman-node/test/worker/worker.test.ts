@@ -3,7 +3,8 @@ import { type TestContext, test } from 'node:test';
 import { Admin } from '../../src/admin/admin.ts';
 import { Client } from '../../src/client/client.ts';
 import { type GearmanError, WorkFailError } from '../../src/errors.ts';
-import { Worker, type WorkerOptions } from '../../src/worker/worker.ts';
+import { Worker } from '../../src/worker/worker.ts';
+import type { WorkerOptions } from '../../src/worker/worker-options.ts';
 import { JobServerSite } from '../fixtures/job-server-site.ts';
 
 /** A worker, a client and an admin client of one job server, closed after the test. */
