@@ -97,8 +97,7 @@ test('builder, manager and commands work with the access list in the documents, 
     { 'ssl-cert': builder.cert, 'ssl-key': builder.key },
     { 'zuul-images': [zuulImage] },
   );
-  // spelled as in nodepool
-  const onA = await configure('manager', { ssl_cert: manager.cert, ssl_key: manager.key });
+  const onA = await configure('manager', { 'ssl-cert': manager.cert, 'ssl-key': manager.key });
   const command = async (...args: readonly string[]): Promise<string> =>
     await a.run(builderCommand(...args, '-c', onA));
 

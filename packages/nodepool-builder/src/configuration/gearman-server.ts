@@ -14,7 +14,7 @@ const FILE = { ...TEXT, format: 'path' } as const;
 
 /** Keys of TLS settings that this builder does not support. */
 const OTHER_TLS_KEYS =
-  '^(?!ssl[-_](?:ca|cert|key)$|ssl-server-name$)(?:.*(?:[tT][lL][sS]|[sS][sS][lL]|[cC]ert|CERT|[vV]erify|[sS]ecure|[eE]ncrypt|https).*|(?:.*[-_])?(?:ca|CA|[kK]ey|KEY|pem|PEM)(?:[-_].*)?)$';
+  '^(?!ssl-(?:ca|cert|key|server-name)$)(?:.*(?:[tT][lL][sS]|[sS][sS][lL]|[cC]ert|CERT|[vV]erify|[sS]ecure|[eE]ncrypt|https).*|(?:.*[-_])?(?:ca|CA|[kK]ey|KEY|pem|PEM)(?:[-_].*)?)$';
 
 /** An entry of `gearman-servers`. */
 export const GEARMAN_SERVER_SCHEMA = {
@@ -39,9 +39,6 @@ export const GEARMAN_SERVER_SCHEMA = {
       ...TEXT,
       description: "Name in the server's certificate. Default: `host`.",
     },
-    ssl_ca: { ...FILE, description: 'Alias of `ssl-ca`.' },
-    ssl_cert: { ...FILE, description: 'Alias of `ssl-cert`.' },
-    ssl_key: { ...FILE, description: 'Alias of `ssl-key`.' },
   },
   patternProperties: {
     [OTHER_TLS_KEYS]: {
@@ -94,7 +91,7 @@ function isPlain(server: unknown): server is ServerAddress {
 function toAddress(server: GearmanServer): ServerAddress {
   const { host, port, 'ssl-server-name': servername } = server;
   const files = PARTS.flatMap((part) => {
-    const path = server[keyOf(server, part)];
+    const path = server[`ssl-${part}`];
     return path === undefined ? [] : [[part, path] as const];
   });
   if (files.length === 0) return { host, port };
@@ -105,12 +102,7 @@ function toAddress(server: GearmanServer): ServerAddress {
   return { host, port, tls };
 }
 
-/** The key in use: nodepool's, with an underscore, or ours. */
-function keyOf(server: GearmanServer, part: Part): `ssl-${Part}` | `ssl_${Part}` {
-  return server[`ssl_${part}`] === undefined ? `ssl-${part}` : `ssl_${part}`;
-}
-
-/** Reports a key that is set twice or lacks its counterpart, and a file that is unreadable or has other content. */
+/** Reports a key that lacks its counterpart, and a file that is unreadable or has other content. */
 export async function gearmanServerDiagnostics({
   'gearman-servers': servers,
 }: Servers): Promise<readonly Diagnostic[]> {
@@ -123,17 +115,11 @@ export async function gearmanServerDiagnostics({
 }
 
 function* keyDiagnostics(server: GearmanServer): Iterable<Diagnostic> {
-  for (const part of PARTS) {
-    if (server[`ssl_${part}`] === undefined || server[`ssl-${part}`] === undefined) continue;
-    const reason = `means the same as ssl-${part}, which is set too`;
-    yield { pointer: `ssl_${part}`, reason, remedy: 'remove one of the two' };
-  }
-  const [ca, cert, key] = PARTS.map((part) => server[keyOf(server, part)]);
+  const { 'ssl-ca': ca, 'ssl-cert': cert, 'ssl-key': key } = server;
   if ((cert === undefined) !== (key === undefined)) {
-    const [present, missing] = cert === undefined ? (['key', 'cert'] as const) : (['cert', 'key'] as const);
-    const reason = `lacks its counterpart, ssl-${missing}`;
-    const remedy = 'name both the certificate and its key, or neither';
-    yield { pointer: keyOf(server, present), reason, remedy };
+    const [pointer, missing] = cert === undefined ? ['ssl-key', 'ssl-cert'] : ['ssl-cert', 'ssl-key'];
+    const reason = `lacks its counterpart, ${missing}`;
+    yield { pointer, reason, remedy: 'name both the certificate and its key, or neither' };
   }
   if (server['ssl-server-name'] !== undefined && ca === undefined && cert === undefined) {
     const reason = 'enables TLS, but neither ssl-ca nor ssl-cert is set';
@@ -142,7 +128,7 @@ function* keyDiagnostics(server: GearmanServer): Iterable<Diagnostic> {
 }
 
 async function fileDiagnostics(server: GearmanServer): Promise<readonly Diagnostic[]> {
-  if (PARTS.every((part) => server[keyOf(server, part)] === undefined)) return [];
+  if (PARTS.every((part) => server[`ssl-${part}`] === undefined)) return [];
   // Imported on demand, because Node.js takes 20 ms to load them.
   const [{ X509Certificate }, { createSecureContext }] = await Promise.all([
     import('node:crypto'),
@@ -156,7 +142,7 @@ async function fileDiagnostics(server: GearmanServer): Promise<readonly Diagnost
   const found: Diagnostic[] = [];
   const texts: Partial<Record<Part, string>> = {};
   for (const part of PARTS) {
-    const pointer = keyOf(server, part);
+    const pointer = `ssl-${part}` as const;
     const path = server[pointer];
     if (path === undefined) continue;
     try {
@@ -175,6 +161,6 @@ async function fileDiagnostics(server: GearmanServer): Promise<readonly Diagnost
     return [];
   } catch (error) {
     const reason = `does not match the certificate: ${(error as Error).message}`;
-    return [{ pointer: keyOf(server, 'key'), reason, remedy: 'name the key of ssl-cert' }];
+    return [{ pointer: 'ssl-key', reason, remedy: 'name the key of ssl-cert' }];
   }
 }
