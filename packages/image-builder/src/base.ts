@@ -79,7 +79,6 @@ export abstract class BaseImageBuilder {
       imageId,
       imageName: name,
       retention: job.logRetention,
-      limit: job.logLimit,
       shownAs: job.logName,
       secrets,
       onLine: job.onLine,

@@ -17,8 +17,6 @@ export interface BuildJob extends OperationOptions {
   readonly logDirectory?: string;
   /** Number of logs to keep for the image name, including this one. Default 7. */
   readonly logRetention?: number;
-  /** Maximum size of the log in bytes. A longer log keeps only its beginning and its end. Default 64 MiB. */
-  readonly logLimit?: number;
   /** Name of the log in errors, such as a command that prints it on any host. Default: its path. */
   readonly logName?: string;
   /** Called with each line of the build's log. */

@@ -12,7 +12,7 @@ export {
 } from './attestation.ts';
 export { REQUIRE_ATTESTATION } from './attestation-gate.ts';
 export { metered } from './bandwidth-limit.ts';
-export { BuildLog, LOG_BEGIN, screenshotPath, uploadLogName } from './build/build-log.ts';
+export { BUILD_LOG_LIMIT, BuildLog, LOG_BEGIN, screenshotPath, uploadLogName } from './build/build-log.ts';
 export { checkedVariables, hiddenTexts, variableError } from './build/command-environment.ts';
 export { fileDigest } from './build/file-digest.ts';
 export { fileMaterial } from './build/file-material.ts';

@@ -20,14 +20,17 @@ export interface BuildLogOptions {
   readonly upload?: { readonly id: string; readonly provider: string };
   /** Number of logs to keep for the image name, and for it in each provider, including this one. Default 7. */
   readonly retention?: number | undefined;
-  /** Maximum size of the log in bytes. A longer log keeps only its beginning and its end. Default 64 MiB. */
-  readonly limit?: number | undefined;
+  /** Default {@link BUILD_LOG_LIMIT}; for tests. */
+  readonly limit?: number;
   /** Texts that are replaced by `***`. */
   readonly secrets?: readonly string[] | undefined;
   /** Called with each line. */
   readonly onLine: ((line: string) => void) | undefined;
   readonly logger: Logger | undefined;
 }
+
+/** Maximum size of a log in bytes. A longer log keeps only its beginning and its end. */
+export const BUILD_LOG_LIMIT: number = 64 * 1024 * 1024;
 
 /** First line of each log, which distinguishes it from files of other programs. */
 export const LOG_BEGIN = '# image-name: ';
@@ -71,7 +74,7 @@ export class BuildLog {
 
   /** Opens the log, or continues the log of an earlier attempt, and removes the oldest logs. */
   static async open(options: BuildLogOptions): Promise<BuildLog> {
-    const { directory, imageId, imageName, upload, retention = 7, limit = 64 * 1024 * 1024 } = options;
+    const { directory, imageId, imageName, upload, retention = 7, limit = BUILD_LOG_LIMIT } = options;
     await makeDirectory(directory, BUILD_LOG_DIRECTORY);
     const path = join(directory, `${upload ? uploadLogName(imageId, upload.id) : imageId}.log`);
     const stream = await CappedFile.open(path, BUILD_LOG, limit);

@@ -174,7 +174,6 @@ async function build(
         repository,
         logDirectory: output,
         logRetention: Number.MAX_SAFE_INTEGER,
-        logLimit: configuration.buildLogLimit,
         environment: inheritedEnvironment(process.env, configuration['build-environment']),
         maxDiskSize,
         signal,

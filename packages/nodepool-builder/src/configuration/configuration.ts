@@ -33,8 +33,6 @@ export interface Configuration extends GeneralSettings {
   readonly maxDiskSize: number;
   /** True if any provider requests compressed qcow2. */
   readonly compressesQcow2: boolean;
-  /** `build-log-size` in bytes. */
-  readonly buildLogLimit: number;
   readonly diskimages: readonly DiskImageConfiguration[];
   /** The entries of `providers` that store images. */
   readonly providers: readonly ProviderConfiguration[];

@@ -119,7 +119,6 @@ export async function loadConfiguration(
     file,
     maxDiskSize: general['virtual-size-limit'] * 2 ** 30,
     compressesQcow2: providers.some(({ entry }) => entry['compress-qcow2']),
-    buildLogLimit: general['build-log-size'] * 2 ** 20,
     diskimages,
     providers,
     instanceProviders: read.filter((provider) => !takesImages(provider)),

@@ -37,12 +37,6 @@ const TOP_LEVEL = {
     format: 'path',
     description: 'Directory of the build logs. Default: `.nodepool-builder/logs` in `images-dir`.',
   },
-  'build-log-size': {
-    type: 'integer',
-    minimum: 1,
-    default: 64,
-    description: 'Size limit of a build log, in MiB. A longer log keeps its beginning and its end.',
-  },
   'build-cache-size': {
     type: 'number',
     minimum: 0,

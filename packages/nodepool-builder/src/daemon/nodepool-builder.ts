@@ -293,7 +293,6 @@ export class NodepoolBuilder implements AsyncDisposable {
       uploadLog: () => ({
         directory: this.#logDirectory,
         retention: this.#configuration['build-log-retention'],
-        limit: this.#configuration.buildLogLimit,
       }),
       configuration: this.#configuration,
       logger: this.#options.logger,

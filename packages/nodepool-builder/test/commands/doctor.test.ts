@@ -162,7 +162,7 @@ describe('doctor', () => {
   });
 
   it('doctor reports a file that the daemon rejects, and what is wrong with it', async (t) => {
-    const file = await writeSite(t, 1, 'build-log-size: none\n');
+    const file = await writeSite(t, 1, 'build-cache-size: none\n');
     for (const options of [[], ['--only', 'tools']]) {
       const [code, results] = await examine(file, ...options);
       assert.equal(code, 1);

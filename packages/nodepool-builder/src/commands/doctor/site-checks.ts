@@ -7,6 +7,7 @@ import {
 } from '@nodepool-builder/image-builder';
 import {
   attempt,
+  BUILD_LOG_LIMIT,
   checkDiskImage,
   checkFreeSpace,
   checkImagesDirectory,
@@ -122,10 +123,10 @@ function spaceChecks(
   configuration: Configuration,
   largestImage: Promise<number | undefined>,
 ): readonly Check[] {
-  const { 'images-dir': images, 'build-log-dir': logs = images, buildLogLimit } = configuration;
+  const { 'images-dir': images, 'build-log-dir': logs = images } = configuration;
   const checks: Readonly<Record<string, () => Promise<CheckResult>>> = {
     'images-dir': async () => checkFreeSpace('images-dir', images, await largestImage, 'the largest image'),
-    'build-log-dir': () => checkFreeSpace('build-log-dir', logs, buildLogLimit, 'the longest build log'),
+    'build-log-dir': () => checkFreeSpace('build-log-dir', logs, BUILD_LOG_LIMIT, 'the longest build log'),
     [tmpdir()]: () => checkFreeSpace(tmpdir(), tmpdir(), undefined, ''),
   };
   return Object.entries(checks).map(([name, check]) => ({

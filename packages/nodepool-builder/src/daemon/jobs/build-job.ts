@@ -27,12 +27,7 @@ import type { Statistics } from './statistics.ts';
 export interface BuildJobContext {
   readonly configuration: Pick<
     Configuration,
-    | 'build-cache-size'
-    | 'build-environment'
-    | 'build-log-dir'
-    | 'buildLogLimit'
-    | 'build-log-retention'
-    | 'maxDiskSize'
+    'build-cache-size' | 'build-environment' | 'build-log-dir' | 'build-log-retention' | 'maxDiskSize'
   > & { readonly diskimages: readonly Pick<DiskImageConfiguration, 'name' | 'isImported'>[] };
   readonly repository: ImageRepository;
   readonly running: RunningJobs;
@@ -99,7 +94,7 @@ async function build(
   imageId: string,
   options: Required<OperationOptions>,
 ): Promise<Image> {
-  const { 'build-log-dir': logDirectory, buildLogLimit, maxDiskSize } = configuration;
+  const { 'build-log-dir': logDirectory, maxDiskSize } = configuration;
   const { name } = builder.diskimage;
   const { isImported } = configuration.diskimages.find((one) => one.name === name) ?? {};
   const output = logger(`nodepool.image.build.${name}`);
@@ -115,7 +110,6 @@ async function build(
         logger: logger('nodepool.builder.BuildWorker'),
         ...(logDirectory !== undefined && { logDirectory }),
         logRetention: configuration['build-log-retention'],
-        logLimit: buildLogLimit,
         logName: `"nodepool-builder logs ${imageId}"`, // the reader of an error may be on another host
         environment: inheritedEnvironment(process.env, configuration['build-environment']),
         maxDiskSize,

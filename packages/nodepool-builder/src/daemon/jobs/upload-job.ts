@@ -47,8 +47,8 @@ export interface UploadJobContext {
   /** Services that may delete a snapshot. */
   readonly services: ReadonlyMap<string, Pick<BuilderService<unknown>, 'lockSnapshots'>>;
   readonly statistics: Statistics;
-  /** Location and limits of upload logs. */
-  readonly uploadLog: () => Pick<UploadLogOptions, 'directory' | 'retention' | 'limit'>;
+  /** Location and number of upload logs. */
+  readonly uploadLog: () => Pick<UploadLogOptions, 'directory' | 'retention'>;
   readonly logger: (name: string) => Logger;
 }
 

@@ -11,7 +11,7 @@ import { errorLine } from '../../terms/command-error.ts';
 
 /** Settings of {@link withUploadLog}. */
 export interface UploadLogOptions
-  extends Pick<Parameters<typeof BuildLog.open>[0], 'directory' | 'retention' | 'limit'> {
+  extends Pick<Parameters<typeof BuildLog.open>[0], 'directory' | 'retention'> {
   readonly imageId: string;
   readonly imageName: string;
   readonly upload: { readonly id: string; readonly provider: string };

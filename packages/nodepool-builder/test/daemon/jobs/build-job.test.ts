@@ -38,7 +38,6 @@ function contextOf(
     builder: () => builder,
     configuration: {
       'build-log-retention': 7,
-      buildLogLimit: 1024 * 1024,
       maxDiskSize: 2 ** 30,
       'build-environment': [],
       'build-cache-size': 0,
