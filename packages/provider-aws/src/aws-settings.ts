@@ -29,12 +29,6 @@ export const AWS_SETTINGS = {
         'already contained. `snapshot` and `image` let AWS import a file from `bucket-name`, with its role `vmimport`; `image` is ' +
         'for operating systems with a license.',
     },
-    'incremental-snapshots': {
-      type: 'boolean',
-      default: true,
-      description:
-        "Whether `ebs-direct` starts from the previous build's snapshot and sends only changed blocks.",
-    },
     'bucket-name': { ...TEXT, description: 'S3 bucket for `import-method: snapshot` and `image`.' },
     'import-role-name': {
       ...TEXT,

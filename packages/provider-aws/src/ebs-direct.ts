@@ -88,8 +88,7 @@ interface Parent {
 /** Finds the latest snapshot of the same image, if it still exists in AWS and this host knows its blocks. */
 async function findParent(upload: AwsUpload, record: UploadRecord | undefined): Promise<Parent | undefined> {
   const { entry, request, bases } = upload;
-  if (!entry['incremental-snapshots'] || (record !== undefined && record.parent === undefined))
-    return undefined;
+  if (record !== undefined && record.parent === undefined) return undefined;
   const base = await bases.read(request.imageName);
   if (base === undefined || base['volume-size'] > volumeSize(entry, request.file)) return undefined;
   const { 'snapshot-id': id, sha256 } = base;
@@ -258,7 +257,6 @@ async function becomesWhole(upload: AwsUpload, id: string): Promise<boolean> {
 /** Stores the digests of all blocks for the next upload of the same image. */
 async function remember(upload: AwsUpload, id: string, digests: BlockDigests): Promise<void> {
   const { entry, request, bases } = upload;
-  if (!entry['incremental-snapshots']) return;
   const bytes = blockListBytes(digests);
   const base = {
     'snapshot-id': id,
