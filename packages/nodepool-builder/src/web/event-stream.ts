@@ -54,17 +54,15 @@ export class EventStream {
     return this.#closed.signal;
   }
 
-  /** @returns false if the browser does not keep up */
-  send(event: string, data: unknown, id: string): boolean {
-    return this.sendBytes(formatEvent(event, data, id));
+  send(event: string, data: unknown, id: string): void {
+    this.sendBytes(formatEvent(event, data, id));
   }
 
-  /** Sends events that {@link formatEvent} has made. @returns false if the browser does not keep up */
-  sendBytes(events: string | Uint8Array): boolean {
-    if (this.closed.aborted) return false;
-    const isFast = this.#raw.write(events);
+  /** Sends events that {@link formatEvent} has made. */
+  sendBytes(events: string | Uint8Array): void {
+    if (this.closed.aborted) return;
+    this.#raw.write(events);
     if (this.#raw.writableLength > MAX_BACKLOG) this.#raw.destroy();
-    return isFast;
   }
 
   /** Waits until the browser has read what was sent, or has disconnected. */

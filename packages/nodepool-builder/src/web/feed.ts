@@ -64,7 +64,7 @@ export class Feed<T> {
   /** Calls the listener with the changes since a version, now and at each change, until the signal aborts. */
   follow(version: string, signal: AbortSignal, listener: (changes: Changes<T>) => void): void {
     let seen = version;
-    this.#view.watch((site) => {
+    void this.#view.watch((site) => {
       const { version: current } = this.update(site);
       if (current === seen) return;
       const since = this.#numberOf(seen);

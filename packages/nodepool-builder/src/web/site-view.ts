@@ -1,4 +1,3 @@
-import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type FunctionStatus, formatAddress, type ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
@@ -56,7 +55,7 @@ export const RECORDS_PROBLEM = 'cannot read the records of the manager';
 const NO_RECORDS: ManagerState = { builds: new Map(), uploads: new Map(), pauses: new Map() };
 
 /** Collects the data of the page, the API and the metrics on request. All callers share one refresh. */
-export class SiteView extends EventEmitter<{ site: [Site] }> {
+export class SiteView {
   readonly servers: readonly ServerAddress[];
   readonly #logger: Logger;
   readonly #interval: number;
@@ -67,11 +66,8 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
   #refused: string | undefined;
   #refresh: Promise<Site> | undefined;
   #last: Site | undefined;
-  #timer: NodeJS.Timeout | undefined;
 
   constructor({ configuration, servers, logger, cloudImages, interval = 2000 }: SiteViewOptions) {
-    super();
-    this.setMaxListeners(0); // one for each browser
     this.servers = servers;
     this.#configuration = configuration;
     this.#logger = logger;
@@ -114,22 +110,18 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
     return this.#refresh;
   }
 
-  /**
-   * Emits `site` now and at each refresh, one per interval, until the signal aborts.
-   *
-   * @param listener gets each new state of the site
-   */
-  watch(listener: (site: Site) => void, signal: AbortSignal): void {
-    if (signal.aborted || this.#stop.signal.aborted) return;
-    this.on('site', listener);
-    const leave = (): void => {
-      this.off('site', listener);
-      if (this.listenerCount('site') > 0) return;
-      clearTimeout(this.#timer);
-      this.#timer = undefined;
-    };
-    signal.addEventListener('abort', leave, { once: true });
-    if (this.listenerCount('site') === 1) this.#schedule(0);
+  /** Calls the listener with the state of the site, now and after each interval, until the signal aborts. */
+  async watch(listener: (site: Site) => void, signal: AbortSignal): Promise<void> {
+    const end = AbortSignal.any([signal, this.#stop.signal]);
+    while (!end.aborted) {
+      try {
+        const site = await this.current();
+        if (!end.aborted) listener(site);
+      } catch (error) {
+        if (!end.aborted) this.#logger.error(`cannot refresh the status page: ${errorLine(error)}`);
+      }
+      await delay(this.#interval, undefined, { signal: end }).catch(() => {});
+    }
   }
 
   /**
@@ -146,20 +138,7 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
 
   async close(): Promise<void> {
     this.#stop.abort(new Error('the status page is being closed'));
-    clearTimeout(this.#timer);
-    this.removeAllListeners();
     await this.#refresh?.catch(() => {});
-  }
-
-  #schedule(pause: number): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => {
-      this.current()
-        .catch((error: unknown) => this.#logger.error(`cannot refresh the status page: ${errorLine(error)}`))
-        .finally(() => {
-          if (this.listenerCount('site') > 0 && !this.#stop.signal.aborted) this.#schedule(this.#interval);
-        });
-    }, pause);
   }
 
   async #read(): Promise<Site> {
@@ -194,7 +173,6 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
       problems,
     };
     this.#last = site;
-    this.emit('site', site);
     return site;
   }
 
