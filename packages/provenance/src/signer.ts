@@ -16,13 +16,13 @@ const OTHERS = 0o007;
 /** Settings of {@link openSigner}: a private key, or a command with its public key. */
 export interface SignerSettings {
   /** File of the private key, in PEM. */
-  readonly key?: string;
+  readonly key?: string | undefined;
   /**
    * Command and arguments. The command reads the data from standard input and writes the signature to standard output.
    */
-  readonly signCommand?: readonly string[];
+  readonly signCommand?: readonly string[] | undefined;
   /** File of the public key, in PEM. Default: the public part of the private key. */
-  readonly publicKey?: string;
+  readonly publicKey?: string | undefined;
   /** Timeout of the command in milliseconds. Default: a minute. */
   readonly timeLimit?: number;
 }

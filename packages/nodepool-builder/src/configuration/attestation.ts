@@ -1,5 +1,6 @@
 import type { RequiredAttestation, SettingsOf, SettingsSchema } from '@nodepool-builder/image-builder';
 import { REQUIRE_ATTESTATION } from '@nodepool-builder/image-builder/internal';
+import type { SignerSettings } from '@nodepool-builder/provenance';
 import { TEXT } from '../yaml/schema-node.ts';
 
 const FILE = { ...TEXT, format: 'path' } as const;
@@ -81,17 +82,9 @@ export function standardKeys(settings: AttestationSettings | undefined): readonl
 }
 
 /** Settings of `openSigner`. */
-export function signerSettings(settings: AttestationSettings): {
-  readonly key?: string;
-  readonly signCommand?: readonly string[];
-  readonly publicKey?: string;
-} {
+export function signerSettings(settings: AttestationSettings): SignerSettings {
   const { key, 'sign-command': signCommand, 'public-key': publicKey } = settings;
-  return {
-    ...(key !== undefined && { key }),
-    ...(signCommand !== undefined && { signCommand }),
-    ...(publicKey !== undefined && { publicKey }),
-  };
+  return { key, signCommand, publicKey };
 }
 
 /** Files of the keys that a gate trusts. An empty list means the key of `attestation.key`. */

@@ -14,7 +14,7 @@ import { isImageOffered } from './fleet.ts';
 import { FormerImages } from './former-images.ts';
 import { loggedImages, readLogPart } from './image-log.ts';
 import { type BuildJobContext, runBuildJob } from './jobs/build-job.ts';
-import { runDeleteJob } from './jobs/delete-job.ts';
+import { runDeleteJob } from './jobs/image-copy.ts';
 import { RunningJobs } from './jobs/running-jobs.ts';
 import { runUploadJob, type UploadJobContext } from './jobs/upload-job.ts';
 import type { Uploads } from './jobs/uploads.ts';
@@ -45,7 +45,8 @@ export class NodepoolBuilder implements AsyncDisposable {
     'image-build': (job) => this.#track(runBuildJob(this.#jobContext(), job)),
     'image-build-paused': (job) => this.#handlers['image-build'](job),
     'image-upload': (job) => this.#track(runUploadJob(this.#jobContext(), job)),
-    'image-delete': (job) => runDeleteJob(this.#jobContext(), job),
+    'image-delete': (job) =>
+      runDeleteJob(this.repository, this.#options.logger('nodepool.builder.UploadWorker'), job),
   };
   /** Running jobs that may use providers. */
   readonly #jobs = new Set<Promise<unknown>>();
@@ -290,10 +291,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       ...this.#parts,
       running: this.#running,
       attestation: this.#attestation,
-      uploadLog: () => ({
-        directory: this.#logDirectory,
-        retention: this.#configuration['build-log-retention'],
-      }),
+      logDirectory: this.#logDirectory,
       configuration: this.#configuration,
       logger: this.#options.logger,
       builder: (diskimage) => this.#builders.get(diskimage),

@@ -27,9 +27,11 @@ import type { Statistics } from './statistics.ts';
 export interface BuildJobContext {
   readonly configuration: Pick<
     Configuration,
-    'build-cache-size' | 'build-environment' | 'build-log-dir' | 'build-log-retention' | 'maxDiskSize'
+    'build-cache-size' | 'build-environment' | 'build-log-retention' | 'maxDiskSize'
   > & { readonly diskimages: readonly Pick<DiskImageConfiguration, 'name' | 'isImported'>[] };
   readonly repository: ImageRepository;
+  /** Directory of the logs of builds and uploads. */
+  readonly logDirectory: string;
   readonly running: RunningJobs;
   readonly attestation: Pick<SiteAttestation, 'attester'>;
   /** Returns the builder of a disk image; undefined if the disk image is not configured. */
@@ -89,12 +91,11 @@ function lastDuration({ images }: Pick<ImageRepository, 'images'>, name: string)
 }
 
 async function build(
-  { configuration, repository, attestation, statistics, logger }: BuildJobContext,
+  { configuration, repository, logDirectory, attestation, statistics, logger }: BuildJobContext,
   builder: BaseImageBuilder,
   imageId: string,
   options: Required<OperationOptions>,
 ): Promise<Image> {
-  const { 'build-log-dir': logDirectory, maxDiskSize } = configuration;
   const { name } = builder.diskimage;
   const { isImported } = configuration.diskimages.find((one) => one.name === name) ?? {};
   const output = logger(`nodepool.image.build.${name}`);
@@ -108,11 +109,11 @@ async function build(
         imageId,
         repository,
         logger: logger('nodepool.builder.BuildWorker'),
-        ...(logDirectory !== undefined && { logDirectory }),
+        logDirectory,
         logRetention: configuration['build-log-retention'],
         logName: `"nodepool-builder logs ${imageId}"`, // the reader of an error may be on another host
         environment: inheritedEnvironment(process.env, configuration['build-environment']),
-        maxDiskSize,
+        maxDiskSize: configuration.maxDiskSize,
         cacheLimit: configuration['build-cache-size'] * 2 ** 30,
         ...(attester && { attester }),
         ...options,

@@ -1,6 +1,33 @@
-import type { Image, ImageRepository, Logger } from '@nodepool-builder/image-builder';
+import type { WorkerJob } from '@nodepool-builder/gearman-node';
+import { type Image, ImageError, type ImageRepository, type Logger } from '@nodepool-builder/image-builder';
 import { checksumsOf } from '@nodepool-builder/image-builder/internal';
-import { inMessage, JobError } from '../../protocol/job-reply.ts';
+import { subjectOf } from '../../protocol/functions.ts';
+import { inMessage, JobError, settleJob } from '../../protocol/job-reply.ts';
+
+/**
+ * Runs an `image-delete:<image-id>` job. Its argument may be anything.
+ *
+ * The repository keeps a record of the deletion until the job server has acknowledged the result. If this process dies
+ * before that, the next process gets the job again, and must still offer its function.
+ */
+export async function runDeleteJob(
+  repository: ImageRepository,
+  logger: Logger,
+  job: WorkerJob,
+): Promise<void> {
+  const imageId = subjectOf(job.function);
+  await settleJob({ action: `deletion of ${imageId}`, logger }, job, () =>
+    repository.delete(imageId).catch((error: unknown) => {
+      // The files were deleted before the job started, so the job is done.
+      if (!(error instanceof ImageError && error.code === 'image-not-found')) throw error;
+    }),
+  );
+  job.acknowledged
+    .then(() => repository.forgetDelete(imageId))
+    .catch((error: unknown) =>
+      logger.warn(`cannot remove the record of the deletion of ${imageId}: ${String(error)}`),
+    );
+}
 
 /** Returns `qcow2:<sha256>` for one file of an image; undefined if no digest is known. */
 export function checksumOf({ files }: Pick<Image, 'files'>): string | undefined {

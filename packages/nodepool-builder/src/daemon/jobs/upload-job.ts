@@ -29,7 +29,7 @@ import { discardRejected, runHook } from './post-upload-hook.ts';
 import type { MeteredProgress } from './progress-meter.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { Statistics } from './statistics.ts';
-import { type UploadLogOptions, withUploadLog } from './upload-log.ts';
+import { withUploadLog } from './upload-log.ts';
 import { newUploadRecord, type UploadRecord, uploadIdOf } from './upload-record.ts';
 import type { Uploads } from './uploads.ts';
 
@@ -37,9 +37,11 @@ import type { Uploads } from './uploads.ts';
 export interface UploadJobContext {
   readonly configuration: Pick<
     Configuration,
-    'build-environment' | 'public-variables' | 'maxDiskSize' | 'compressesQcow2'
+    'build-environment' | 'build-log-retention' | 'public-variables' | 'maxDiskSize' | 'compressesQcow2'
   >;
   readonly repository: ImageRepository;
+  /** Directory of the logs of builds and uploads. */
+  readonly logDirectory: string;
   readonly running: RunningJobs;
   readonly providers: Pick<Providers, 'get'>;
   readonly uploads: Uploads;
@@ -47,8 +49,6 @@ export interface UploadJobContext {
   /** Services that may delete a snapshot. */
   readonly services: ReadonlyMap<string, Pick<BuilderService<unknown>, 'lockSnapshots'>>;
   readonly statistics: Statistics;
-  /** Location and number of upload logs. */
-  readonly uploadLog: () => Pick<UploadLogOptions, 'directory' | 'retention'>;
   readonly logger: (name: string) => Logger;
 }
 
@@ -81,7 +81,8 @@ export async function runUploadJob(context: UploadJobContext, job: WorkerJob): P
     Object.assign(log, { action: `upload of ${imageId} as ${imageName}`, logger: uploadLogger });
     const id = uploadIdOf(job);
     const ownLog = {
-      ...context.uploadLog(),
+      directory: context.logDirectory,
+      retention: context.configuration['build-log-retention'],
       imageId,
       imageName,
       upload: { id, provider },

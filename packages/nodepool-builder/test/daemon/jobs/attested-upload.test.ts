@@ -77,12 +77,13 @@ async function setUp(t: TestContext, formats: readonly ('raw' | 'qcow2')[] = ['r
     const context: UploadJobContext = {
       repository,
       running: new RunningJobs(),
-      uploadLog: () => ({ directory: join(directory, 'logs') }),
+      logDirectory: join(directory, 'logs'),
       providers: new Map([['fake', { configuration, provider }]]),
       configuration: {
         maxDiskSize: 2 ** 30,
         compressesQcow2: false,
         'build-environment': [],
+        'build-log-retention': 7,
         'public-variables': [],
       },
       attestation: new SiteAttestation({ ...settings, diskimages: [] }, logger),

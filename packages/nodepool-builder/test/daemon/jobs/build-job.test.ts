@@ -34,6 +34,7 @@ function contextOf(
 ): BuildJobContext {
   return {
     repository,
+    logDirectory: repository.logDirectory,
     running: new RunningJobs(),
     builder: () => builder,
     configuration: {

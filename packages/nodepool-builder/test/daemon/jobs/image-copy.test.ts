@@ -11,6 +11,7 @@ import { temporaryDirectory } from '../../../../../test/fixtures/scratch-directo
 import { undoAfter } from '../../../../../test/fixtures/undo-after.ts';
 import { SiteAttestation } from '../../../src/attestation/site-attestation.ts';
 import { listedProvider, toProvider } from '../../../src/configuration/provider.ts';
+import { runDeleteJob } from '../../../src/daemon/jobs/image-copy.ts';
 import { RunningJobs } from '../../../src/daemon/jobs/running-jobs.ts';
 import { Statistics } from '../../../src/daemon/jobs/statistics.ts';
 import { runUploadJob } from '../../../src/daemon/jobs/upload-job.ts';
@@ -51,7 +52,7 @@ async function setUp(t: TestContext): Promise<Setup> {
   const context = {
     repository,
     running: new RunningJobs(),
-    uploadLog: () => ({ directory: join(directory, 'logs') }),
+    logDirectory: join(directory, 'logs'),
     providers: new Map([
       [
         'fake',
@@ -65,6 +66,7 @@ async function setUp(t: TestContext): Promise<Setup> {
       maxDiskSize: 2 ** 30,
       compressesQcow2: false,
       'build-environment': [],
+      'build-log-retention': 7,
       'public-variables': [],
     },
     uploads,
@@ -140,4 +142,11 @@ describe('a comparison of a copy with the record', () => {
     assert.equal(existsSync(path), false);
     assert.ok(logger.lines.some((line) => line.startsWith('warn image 1 differs from the record')));
   });
+});
+
+it('deleting an image whose files are gone succeeds (COMPAT 1.5)', async (t) => {
+  const repository = await ImageRepository.open(temporaryDirectory(t));
+  t.after(() => repository.close());
+  const deletion = runDeleteJob(repository, new RecordingLogger(), fakeJob('image-delete:0000000007', '""'));
+  assert.equal(await deletion, undefined);
 });

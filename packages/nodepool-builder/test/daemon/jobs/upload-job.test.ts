@@ -41,12 +41,13 @@ async function setUp(
   return {
     repository,
     running: new RunningJobs(),
-    uploadLog: () => ({ directory: join(directory, 'logs') }),
+    logDirectory: join(directory, 'logs'),
     providers: new Map([['fake', { configuration, provider }]]),
     configuration: {
       maxDiskSize: 2 ** 30,
       compressesQcow2: false,
       'build-environment': [],
+      'build-log-retention': 7,
       'public-variables': [],
     },
     uploads,
