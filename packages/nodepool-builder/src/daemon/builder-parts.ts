@@ -1,13 +1,11 @@
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import {
-  type BaseImageBuilder,
   type BuilderService,
   type BuilderSite,
   ImageRepository,
   type Logger,
 } from '@nodepool-builder/image-builder';
-import { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { jobServers } from '../configuration/gearman-server.ts';
 import { Modules } from '../configuration/modules.ts';
@@ -69,22 +67,13 @@ export async function openParts(options: NodepoolBuilderOptions, closers: Closer
     instances: { directory, owner: identity },
   });
   providers.configure(configuration);
-  const attestation = new SiteAttestation(configuration, builderLogger);
-  const builders = createBuilders(options, configuration, providers, attestation);
   let servers = jobServers(configuration);
   if (options.embeddedGearmand ?? configuration['gearman-servers'].length === 0) {
     const embedded = await startEmbeddedGearmand(configuration, logger('gear.Server'));
     closers.push(() => embedded.jobServer.close());
     ({ servers } = embedded);
   }
-  /** Close functions of the providers that reloads replaced and that an operation may still use. */
-  const replaced = new Set<() => void>();
-  closers.push(
-    () => providers[Symbol.dispose](),
-    () => {
-      for (const close of replaced) close();
-    },
-  );
+  closers.push(() => providers[Symbol.dispose]());
   const uploads = await Uploads.open(join(directory, '.nodepool-builder/uploads'), {
     provider: (name) => providers.get(name)?.provider,
     logger: logger('nodepool.builder.UploadWorker'),
@@ -122,27 +111,9 @@ export async function openParts(options: NodepoolBuilderOptions, closers: Closer
     builderId: `${hostname()}-${identity.slice(0, 8)}`,
     uploads,
     providers,
-    replaced,
-    attestation,
-    builders,
     services,
     statistics,
     servers,
   };
   return { ...parts, closeServices, closers };
-}
-
-export function createBuilders(
-  { modules = Modules.builtIn, keepOnFailure }: NodepoolBuilderOptions,
-  { diskimages }: Configuration,
-  providers: Providers,
-  attestation: SiteAttestation,
-): ReadonlyMap<string, BaseImageBuilder> {
-  const services = {
-    attestationGate: attestation.gate.bind(attestation),
-    instanceProvider: (name: string) => providers.instanceProvider(name),
-    chooseImage: providers.chooseImage.bind(providers),
-    ...(keepOnFailure !== undefined && { keepOnFailure }),
-  };
-  return new Map(diskimages.map((diskimage) => [diskimage.name, modules.createBuilder(diskimage, services)]));
 }

@@ -5,10 +5,11 @@ import { inSlices } from '@nodepool-builder/image-builder/internal';
 import { cancelFunction } from '@nodepool-builder/image-manager/protocol';
 import { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
+import { Modules } from '../configuration/modules.ts';
 import { encodeBuilderStatus, statusFunction } from '../protocol/builder-status.ts';
 import { functionName, imageFunctions, isOffered, type Verb, verbOf } from '../protocol/functions.ts';
 import { logFunction } from '../protocol/log-part.ts';
-import { createBuilders, type NodepoolBuilderOptions, openParts, type Parts } from './builder-parts.ts';
+import { type NodepoolBuilderOptions, openParts, type Parts } from './builder-parts.ts';
 import { type Closer, closeAll } from './close-all.ts';
 import { isImageOffered } from './fleet.ts';
 import { FormerImages } from './former-images.ts';
@@ -61,16 +62,16 @@ export class NodepoolBuilder implements AsyncDisposable {
   #closed: Promise<void> | undefined;
 
   private constructor(options: NodepoolBuilderOptions, parts: Parts) {
-    const { repository, attestation, builders, servers, uploads } = parts;
+    const { repository, servers, uploads } = parts;
     this.repository = repository;
     this.uploads = uploads;
     this.servers = servers;
     this.#options = options;
     this.#parts = parts;
     this.#configuration = options.configuration;
-    this.#attestation = attestation;
-    this.#builders = builders;
     this.#logger = options.logger('nodepool.builder');
+    this.#attestation = new SiteAttestation(options.configuration, this.#logger);
+    this.#builders = this.#createBuilders();
     const logger = options.logger('nodepool.builder.UploadWorker');
     this.#buildWorker = this.#createWorker('Nodepool Builder Build Worker 1', options.buildWorkers ?? 1);
     this.#uploadWorker = this.#createWorker('Nodepool Builder Upload Worker 1', options.uploadWorkers ?? 4);
@@ -132,9 +133,9 @@ export class NodepoolBuilder implements AsyncDisposable {
       const names = this.servers.map(formatAddress).join(', ');
       this.#logger.warn(`gearman-servers stay ${names}; restart to use others`);
     }
-    this.#attestation = new SiteAttestation(configuration, this.#logger);
-    this.#builders = createBuilders(this.#options, configuration, this.#parts.providers, this.#attestation);
     this.#configuration = configuration;
+    this.#attestation = new SiteAttestation(configuration, this.#logger);
+    this.#builders = this.#createBuilders();
     this.#parts.uploads.retry();
     this.#configure();
     void this.#offerLogs(); // build-log-dir may have changed
@@ -189,12 +190,8 @@ export class NodepoolBuilder implements AsyncDisposable {
 
   /** Applies the configuration in force. */
   #configure(): void {
-    const { providers, services, uploads, replaced } = this.#parts;
-    const release = providers.configure(this.#configuration);
-    const closeReplaced = (): void => {
-      if (replaced.delete(closeReplaced)) release();
-    };
-    replaced.add(closeReplaced);
+    const { providers, services, uploads } = this.#parts;
+    const closeReplaced = providers.configure(this.#configuration);
     this.#notifier.configure(this.#configuration.notifications);
     this.#attestation.attester().catch((error: unknown) => {
       this.#logger.error(`builds and uploads fail until the key can be used: ${(error as Error).message}`);
@@ -209,6 +206,19 @@ export class NodepoolBuilder implements AsyncDisposable {
     Promise.all([Promise.allSettled(this.#jobs), uploads.idle(), ...configured])
       .then(closeReplaced)
       .catch((error: unknown) => this.#logger.error(`cannot close a removed provider: ${String(error)}`));
+  }
+
+  #createBuilders(): ReadonlyMap<string, BaseImageBuilder> {
+    const { modules = Modules.builtIn, keepOnFailure } = this.#options;
+    const { providers } = this.#parts;
+    const services = {
+      attestationGate: this.#attestation.gate.bind(this.#attestation),
+      instanceProvider: (name: string) => providers.instanceProvider(name),
+      chooseImage: providers.chooseImage.bind(providers),
+      ...(keepOnFailure !== undefined && { keepOnFailure }),
+    };
+    const { diskimages } = this.#configuration;
+    return new Map(diskimages.map((one) => [one.name, modules.createBuilder(one, services)]));
   }
 
   /** Registers the functions of the disk images. */

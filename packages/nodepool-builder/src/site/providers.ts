@@ -57,6 +57,8 @@ export class Providers implements BuilderServices, Disposable {
   readonly #options: ProvidersOptions;
   readonly #used = new Set<string>();
   #byName: ReadonlyMap<string, Opened> = new Map();
+  /** Removed and changed providers that operations may still use. */
+  readonly #replaced = new Set<Opened>();
 
   constructor(options: ProvidersOptions) {
     this.#options = options;
@@ -65,8 +67,7 @@ export class Providers implements BuilderServices, Disposable {
   /**
    * Applies another configuration. An unchanged provider keeps its token, its rate and its bandwidth.
    *
-   * @returns closes the removed and the changed providers, which `dispose` then leaves open; call it once no operation
-   * uses them
+   * @returns closes the removed and the changed providers; call it once no operation uses them
    */
   configure({
     providers,
@@ -82,7 +83,8 @@ export class Providers implements BuilderServices, Disposable {
     );
     const current = new Set(this.#byName.values());
     const replaced = [...before.values()].filter((opened) => !current.has(opened));
-    return () => close(replaced);
+    for (const opened of replaced) this.#replaced.add(opened);
+    return () => close(replaced.filter((opened) => this.#replaced.delete(opened)));
   }
 
   /** Returns a provider of the current configuration. */
@@ -143,7 +145,8 @@ export class Providers implements BuilderServices, Disposable {
   }
 
   [Symbol.dispose](): void {
-    close([...this.#byName.values()]);
+    close([...this.#byName.values(), ...this.#replaced]);
+    this.#replaced.clear();
   }
 
   #openInstances(configuration: ProviderConfiguration): InstanceProvider | undefined {
