@@ -133,22 +133,15 @@ async function resumable(
   return undefined;
 }
 
-/** @throws ImageError `invalid-configuration` */
 async function loginOf(
-  { connection, username, winrm: settings }: OnInstance,
+  { username, winrm }: OnInstance,
   identity: Identity,
   hostKey: HostKey,
 ): Promise<Login> {
-  if (connection === 'ssh') return sshLogin(username, identity, hostKey);
-  if (settings === undefined) {
-    throw new ImageError(
-      'invalid-configuration',
-      'connection: winrm requires the settings "winrm"; add them',
-    );
-  }
+  if (winrm === undefined) return sshLogin(username, identity, hostKey);
   // imported on demand, because SSH needs no HTTP client
   const { winrmLogin } = await import('./winrm/winrm-login.ts');
-  return winrmLogin(username, settings, hostKey);
+  return winrmLogin(username, winrm, hostKey);
 }
 
 /** Returns the title of a step in messages: the first line of its command. */
@@ -209,7 +202,7 @@ class InstanceBuild {
         ...(minRam !== undefined && { minRam }),
         ...(nameFilter !== undefined && { nameFilter }),
         publicKey: identity.publicKey,
-        ...(settings.connection === 'ssh' && username === 'root' && { userData: CLOUD_CONFIG }),
+        ...(settings.winrm === undefined && username === 'root' && { userData: CLOUD_CONFIG }),
         port: login.port,
       },
       { signal },

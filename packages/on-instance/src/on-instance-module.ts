@@ -53,7 +53,7 @@ function* diagnostics(
   block: OnInstanceBlock,
   { providers, cloudImages, scriptDir }: SettingsContext,
 ): Iterable<Diagnostic> {
-  const { provider, connection, winrm, setup, steps = [] } = block;
+  const { provider, winrm, setup, steps = [] } = block;
   const module = providers.get(provider);
   if (
     winrm !== undefined &&
@@ -72,19 +72,11 @@ function* diagnostics(
     yield { pointer: '/provider', reason, remedy };
   }
   yield* baseImageDiagnostics(block, module, cloudImages?.(provider) ?? []);
-  if (connection === 'winrm' && winrm === undefined) {
-    const reason = 'lacks the key "winrm", which connection: winrm requires';
-    yield { pointer: '', reason, remedy: 'name the file with the password there: password-file' };
-  }
-  if (connection !== 'winrm' && winrm !== undefined) {
-    const reason = `has no effect with connection: ${connection}`;
-    yield { pointer: '/winrm', reason, remedy: 'write "connection: winrm", or remove it' };
-  }
-  if (connection === 'winrm' && winrm !== undefined) yield* certificate(winrm);
+  if (winrm !== undefined) yield* certificate(winrm);
   const isPosix = shellOf(block) === 'posix';
-  if (isPosix && connection === 'winrm') {
+  if (isPosix && winrm !== undefined) {
     const reason = 'is posix, which is not available over WinRM';
-    yield { pointer: '/shell', reason, remedy: 'use powershell, or connection: ssh' };
+    yield { pointer: '/shell', reason, remedy: 'use powershell, or remove winrm' };
   }
   if (isPosix && block.sysprep) {
     const reason = 'needs Windows, but the shell is posix';
@@ -149,8 +141,8 @@ function* certificate({
 }
 
 /** Returns the shell. WinRM reaches only Windows. */
-function shellOf({ shell, connection }: Pick<OnInstanceBlock, 'shell' | 'connection'>): OnInstance['shell'] {
-  return shell ?? (connection === 'winrm' ? 'powershell' : 'posix');
+function shellOf({ shell, winrm }: Pick<OnInstanceBlock, 'shell' | 'winrm'>): OnInstance['shell'] {
+  return shell ?? (winrm === undefined ? 'posix' : 'powershell');
 }
 
 const USERS: Readonly<Record<OnInstance['shell'], string>> = { posix: 'root', powershell: 'Administrator' };

@@ -8,7 +8,7 @@ const SECONDS = { type: 'number', exclusiveMinimum: 0 } as const;
 const WINRM = {
   type: 'object',
   additionalProperties: false,
-  description: 'Settings for `connection: winrm`, which uses HTTPS.',
+  description: 'Connects by WinRM over HTTPS. Default: by SSH.',
   properties: {
     port: { type: 'integer', minimum: 1, maximum: 65_535, default: 5986, description: 'Port.' },
     'password-file': {
@@ -81,11 +81,10 @@ const BLOCK = {
       ...FILE,
       description: 'Private key that the base image accepts. Default: a key pair generated for each build.',
     },
-    connection: { enum: ['ssh', 'winrm'], default: 'ssh', description: 'Protocol of the connection.' },
     winrm: WINRM,
     shell: {
       enum: ['posix', 'powershell'],
-      description: 'Shell that runs the steps. Default: `posix`, or `powershell` with `connection: winrm`.',
+      description: 'Shell that runs the steps. Default: `posix`, or `powershell` with `winrm`.',
     },
     setup: {
       ...TEXT,

@@ -23,7 +23,6 @@ export function onInstanceOf(baseImage: string): OnInstance {
     provider: 'sshds',
     'base-image': baseImage,
     username: 'root',
-    connection: 'ssh',
     shell: 'posix',
     steps: [],
     sysprep: false,

@@ -110,7 +110,6 @@ describe('the section on-instance', () => {
       provider: 'qemu',
       'base-image': join(directory, 'base.qcow2'),
       username: 'root',
-      connection: 'ssh',
       shell: 'posix',
       steps: ['apt-get update'],
       sysprep: false,
@@ -131,7 +130,6 @@ describe('the section on-instance', () => {
       'name-filter': 'Performance',
       username: 'debian',
       'private-key': join(directory, 'key'),
-      connection: 'ssh',
       shell: 'posix',
       steps: [`./prepare.sh 'a'\\''b'`, 'sync'],
       sysprep: false,
@@ -143,13 +141,12 @@ describe('the section on-instance', () => {
   });
 
   it('the section on-instance with WinRM defaults to PowerShell and its user', async () => {
-    const { connection, winrm, shell, username, sysprep } = await settingsOf(
-      `base-image: w.vhdx, connection: winrm, winrm: {password-file: p, ca-file: /ca.pem, fingerprint: "${HEXADECIMAL}"}, steps: [Get-Date], sysprep: true`,
+    const { winrm, shell, username, sysprep } = await settingsOf(
+      `base-image: w.vhdx, winrm: {password-file: p, ca-file: /ca.pem, fingerprint: "${HEXADECIMAL}"}, steps: [Get-Date], sysprep: true`,
     );
     assert.deepEqual(
-      { connection, winrm, shell, username, sysprep },
+      { winrm, shell, username, sysprep },
       {
-        connection: 'winrm',
         winrm: {
           port: 5986,
           'password-file': join(directory, 'p'),
@@ -225,28 +222,18 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
     ],
     [
       'WinRM without a password',
-      `builder: on-instance, on-instance: {${GOOD}, connection: winrm, winrm: {ca-file: c}}`,
+      `builder: on-instance, on-instance: {${GOOD}, winrm: {ca-file: c}}`,
       'diskimages[0].on-instance.winrm lacks the key "password-file"; add "password-file: …"',
     ],
     [
-      'WinRM without its settings',
-      `builder: on-instance, on-instance: {${GOOD}, connection: winrm}`,
-      'diskimages[0].on-instance lacks the key "winrm", which connection: winrm requires; name the file with the password there: password-file',
-    ],
-    [
       'an invalid fingerprint',
-      `builder: on-instance, on-instance: {${GOOD}, connection: winrm, winrm: {password-file: p, fingerprint: "AB:CD"}}`,
+      `builder: on-instance, on-instance: {${GOOD}, winrm: {password-file: p, fingerprint: "AB:CD"}}`,
       'diskimages[0].on-instance.winrm.fingerprint is not a SHA-256 fingerprint of a certificate; write 64 hexadecimal digits, with or without colons, or SHA256: and 43 characters of base64',
     ],
     [
-      'WinRM settings for SSH',
-      `builder: on-instance, on-instance: {${GOOD}, winrm: {password-file: p}}`,
-      'diskimages[0].on-instance.winrm has no effect with connection: ssh; write "connection: winrm", or remove it',
-    ],
-    [
       'a POSIX shell over WinRM',
-      `builder: on-instance, on-instance: {${GOOD}, shell: posix, connection: winrm, winrm: {password-file: p, ca-file: c}}`,
-      'diskimages[0].on-instance.shell is posix, which is not available over WinRM; use powershell, or connection: ssh',
+      `builder: on-instance, on-instance: {${GOOD}, shell: posix, winrm: {password-file: p, ca-file: c}}`,
+      'diskimages[0].on-instance.shell is posix, which is not available over WinRM; use powershell, or remove winrm',
     ],
     [
       'sysprep without Windows',
@@ -280,18 +267,17 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
   }
 
   it('the section on-instance causes a warning if only the console can announce a machine’s WinRM certificate', async () => {
-    const block = `${GOOD}, connection: winrm, winrm: {password-file: p}`;
+    const block = `${GOOD}, winrm: {password-file: p}`;
     assert.deepEqual(
       await diagnosticsOf(`diskimages: [{name: a, builder: on-instance, on-instance: {${block}}}]\n`),
       [
-        'nodepool.yaml:2:110: warning: diskimages[0].on-instance.winrm has neither "fingerprint" nor "ca-file", so only a certificate that the console announces is trusted; add one of them, unless the base image prints the fingerprint of its certificate to the console',
+        'nodepool.yaml:2:91: warning: diskimages[0].on-instance.winrm has neither "fingerprint" nor "ca-file", so only a certificate that the console announces is trusted; add one of them, unless the base image prints the fingerprint of its certificate to the console',
       ],
     );
   });
 
   it('the section on-instance needs no WinRM password if the provider supplies it', async () => {
-    const block =
-      'provider: ec2, base-image: ami-1, connection: winrm, winrm: {ca-file: c}, steps: [Get-Date]';
+    const block = 'provider: ec2, base-image: ami-1, winrm: {ca-file: c}, steps: [Get-Date]';
     const text = `diskimages: [{name: a, builder: on-instance, on-instance: {${block}}}]
 providers: [{name: ec2, type: aws, images: []}]
 `;
@@ -336,7 +322,6 @@ providers:
       'name-filter': 'Perf',
       username: 'ubuntu',
       'private-key': '/key',
-      connection: 'ssh',
       shell: 'posix',
       steps: ["./prepare.sh 'bare'"],
       sysprep: false,

@@ -22,7 +22,6 @@ async function build(
     provider: 'windows',
     'base-image': 'windows-server',
     username: 'Administrator',
-    connection: 'winrm',
     winrm: { port: 5986, 'password-file': passwordFile },
     shell: 'powershell',
     steps: ['greet'],
