@@ -5,7 +5,6 @@ import { MAX_ATTESTATION_SIZE, objectOf, TEXT } from '@nodepool-builder/image-bu
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { ProvenanceError } from './errors.ts';
 import { verifySignature } from './signer.ts';
-import { readStatement, STATEMENT_TYPE } from './statement.ts';
 import type { BundleText, FoundAttestation, Signer, Statement, TrustedKey } from './types.ts';
 
 const PAYLOAD_TYPE = 'application/vnd.in-toto+json';
@@ -48,6 +47,23 @@ const BUNDLE = only(
 );
 
 const READER = new JsonReader(BUNDLE);
+
+/** Type of the statements that this package writes. */
+const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
+
+/** Type of statements that cosign 2 writes, with the same keys. */
+const OLDER_TYPE = 'https://in-toto.io/Statement/v0.1';
+
+const SUBJECT = objectOf({ name: TEXT, digest: objectOf({ sha256: { ...TEXT, minLength: 64 } }) });
+
+const STATEMENT = new JsonReader(
+  objectOf({
+    _type: { enum: [STATEMENT_TYPE, OLDER_TYPE] },
+    subject: { type: 'array', minItems: 1, items: SUBJECT },
+    predicateType: TEXT,
+    predicate: { type: 'object' },
+  }),
+);
 
 /** A statement whose signature was verified. */
 export interface VerifiedStatement {
@@ -133,6 +149,20 @@ export function payloadDigest(text: BundleText): string {
 /** Returns the unverified statement of a bundle. @throws ProvenanceError */
 export function unverifiedStatement({ place, text }: FoundAttestation): Statement {
   return readStatement(openBundle(text, place).payload, place);
+}
+
+/** Reads the payload of an envelope. @throws ProvenanceError `statement-invalid` */
+export function readStatement(payload: Buffer, place: string): Statement {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(payload);
+    const { subject, predicateType, predicate } = STATEMENT.parse(text);
+    const subjects = subject.map(({ name, digest: { sha256 } }) => ({ name, sha256 }));
+    return { subjects, predicateType, predicate };
+  } catch (error) {
+    const reason = (error as Error).message;
+    const message = `the attestation "${place}" contains no in-toto statement with SHA-256 digests: ${reason}`;
+    throw new ProvenanceError('statement-invalid', message, { cause: error });
+  }
 }
 
 /** Returns the bytes that a DSSE signature covers. */

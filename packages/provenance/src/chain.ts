@@ -4,7 +4,6 @@ import { type VerifiedStatement, verifyBundle } from './bundle.ts';
 import { ProvenanceError } from './errors.ts';
 import type {
   ChainLink,
-  ChainReport,
   FoundAttestation,
   LinkState,
   LocalFile,
@@ -13,8 +12,19 @@ import type {
 } from './types.ts';
 import { type AttestedUpload, uploadFactsOf } from './upload-statement.ts';
 
+/**
+ * Result of verifying a subject. It is proven if all links are, except the link of the materials, because a builder may
+ * use material without a digest, such as packages of a mirror.
+ */
+export interface ChainReport {
+  readonly links: readonly ChainLink[];
+  readonly state: LinkState;
+  /** Verified facts of the build, if there are any. */
+  readonly build?: BuildFacts;
+}
+
 /** Tolerated seconds by which a builder's clock may be ahead of this host's. */
-export const CLOCK_TOLERANCE = 300;
+const CLOCK_TOLERANCE = 300;
 
 /** A verified statement. */
 interface Attested<Facts> {
@@ -128,7 +138,7 @@ class Chain {
     const counted = links.filter(({ kind }) => kind !== 'materials');
     const isProven = counted.every(({ state }) => state === 'proven');
     const isRefuted = counted.some(({ state }) => state === 'refuted');
-    const build = this.#build?.verified.statement;
+    const build = this.#build?.facts;
     return {
       links,
       state: isRefuted ? 'refuted' : isProven ? 'proven' : 'unproven',

@@ -1,40 +1,46 @@
-import type { Material } from '@nodepool-builder/image-builder';
+import type { Material, RequiredAttestation } from '@nodepool-builder/image-builder';
 import { matchesGlob } from '@nodepool-builder/image-builder/internal';
-import { type BuildFacts, buildFactsOf } from './build-statement.ts';
-import { CLOCK_TOLERANCE } from './chain.ts';
-import type { ChainReport, GateRules, Package } from './types.ts';
+import type { BuildFacts } from './build-statement.ts';
+import type { ChainReport } from './chain.ts';
+import type { Package } from './types.ts';
 
 /**
  * Compares an image's chain with the rules of `require-attestation`.
  *
- * @param packages reads the bill of materials; called only if a rule needs it
+ * @param packages reads the bill of materials of the build; called only if a rule needs it
  * @param now time of the verification
  * @returns the broken rule and the reason; undefined if the image follows all
  */
 export async function checkGate(
-  rules: GateRules,
+  rules: RequiredAttestation,
   report: ChainReport,
-  packages: () => Promise<readonly Package[]>,
+  packages: (build: BuildFacts) => Promise<readonly Package[]>,
   now: Date = new Date(),
 ): Promise<string | undefined> {
   const gap = report.links.find(({ kind, state }) => state !== 'proven' && kind !== 'materials');
   if (report.state !== 'proven') return `trusted-keys: ${gap?.reason ?? 'no attestation was found'}`;
-  const facts = report.build && buildFactsOf(report.build);
+  const facts = report.build;
   if (facts === undefined) return 'trusted-keys: no attestation of the build was found';
   return (
     refusedBuilder(rules, facts) ??
     refusedRepository(rules, facts) ??
     refusedAge(rules, facts, now) ??
-    (await refusedPackage(rules, packages))
+    (await refusedPackage(rules, () => packages(facts)))
   );
 }
 
-function refusedBuilder({ builders }: GateRules, { builderId }: BuildFacts): string | undefined {
+function refusedBuilder(
+  { builders = [] }: RequiredAttestation,
+  { builderId }: BuildFacts,
+): string | undefined {
   if (builders.length === 0 || builders.some((one) => matchesGlob(builderId, one))) return undefined;
   return `builders: the builder ${builderId} is not one of ${builders.join(', ')}`;
 }
 
-function refusedRepository({ sourceRepositories }: GateRules, { materials }: BuildFacts): string | undefined {
+function refusedRepository(
+  { 'source-repositories': sourceRepositories = [] }: RequiredAttestation,
+  { materials }: BuildFacts,
+): string | undefined {
   if (sourceRepositories.length === 0) return undefined;
   const accepted = sourceRepositories.join(', ');
   const sources = materials.filter(isRepository);
@@ -52,20 +58,21 @@ function refusedRepository({ sourceRepositories }: GateRules, { materials }: Bui
   return undefined;
 }
 
-function refusedAge({ maxAge }: GateRules, { finishedAt }: BuildFacts, now: Date): string | undefined {
+/** A build in the future is refuted in the chain. */
+function refusedAge(
+  { 'max-age': maxAge }: RequiredAttestation,
+  { finishedAt }: BuildFacts,
+  now: Date,
+): string | undefined {
   if (maxAge === undefined) return undefined;
   if (finishedAt === undefined) return 'max-age: the attestation does not contain the end of the build';
   const seconds = (now.getTime() - finishedAt.getTime()) / 1000;
-  if (seconds < -CLOCK_TOLERANCE) {
-    const remedy = 'correct the clock of that host or of this one';
-    return `max-age: the build finished in the future, at ${finishedAt.toISOString()}; ${remedy}`;
-  }
   if (seconds <= maxAge) return undefined;
   return `max-age: the build finished ${Math.round(seconds)} s ago, which exceeds ${maxAge} s`;
 }
 
 async function refusedPackage(
-  { forbiddenPackages }: GateRules,
+  { 'forbidden-packages': forbiddenPackages = [] }: RequiredAttestation,
   read: () => Promise<readonly Package[]>,
 ): Promise<string | undefined> {
   if (forbiddenPackages.length === 0) return undefined;

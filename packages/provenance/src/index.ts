@@ -14,7 +14,7 @@ export {
   type VerifiedStatement,
   verifyBundle,
 } from './bundle.ts';
-export { verifyChain } from './chain.ts';
+export { type ChainReport, verifyChain } from './chain.ts';
 export { ProvenanceError, type ProvenanceErrorCode } from './errors.ts';
 export { checkGate } from './gate.ts';
 export { readTrustedKeys } from './keys.ts';
@@ -23,9 +23,7 @@ export { buildDigestOf, SiteAttester, type SiteAttesterSettings } from './site-a
 export type {
   BundleText,
   ChainLink,
-  ChainReport,
   FoundAttestation,
-  GateRules,
   LinkState,
   LocalFile,
   Package,

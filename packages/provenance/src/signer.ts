@@ -20,20 +20,21 @@ export interface SignerSettings {
   /**
    * Command and arguments. The command reads the data from standard input and writes the signature to standard output.
    */
-  readonly signCommand?: readonly string[] | undefined;
+  readonly 'sign-command'?: readonly string[];
   /** File of the public key, in PEM. Default: the public part of the private key. */
-  readonly publicKey?: string | undefined;
-  /** Timeout of the command in milliseconds. Default: a minute. */
-  readonly timeLimit?: number;
+  readonly 'public-key'?: string;
 }
 
 /**
  * Opens the key that signs attestations.
  *
+ * @param timeLimit of the command in milliseconds
  * @throws ProvenanceError `key-unusable`
  */
-export async function openSigner(settings: SignerSettings): Promise<Signer> {
-  const { key, signCommand, publicKey, timeLimit = TIME_LIMIT } = settings;
+export async function openSigner(
+  { key, 'sign-command': signCommand, 'public-key': publicKey }: SignerSettings,
+  timeLimit: number = TIME_LIMIT,
+): Promise<Signer> {
   if (key !== undefined) return await openKey(key, publicKey);
   if (signCommand === undefined || publicKey === undefined) {
     const remedy = 'set key, or sign-command with public-key';
@@ -42,6 +43,7 @@ export async function openSigner(settings: SignerSettings): Promise<Signer> {
   const { key: verifier, keyId, file } = await readPublicKey(publicKey);
   return {
     keyId,
+    publicKey: verifier,
     async sign(data, signal) {
       const signature = await runSigner(signCommand, data, timeLimit, signal);
       if (verifySignature(verifier, data, signature)) return signature;
@@ -65,7 +67,8 @@ export function verifySignature(publicKey: KeyObject, data: Buffer, signature: B
 async function openKey(file: string, publicFile: string | undefined): Promise<Signer> {
   const keyFile = resolve(file);
   const key = await readKey(keyFile, 'the private key', createPrivateKey, OTHERS);
-  const keyId = keyIdOf(createPublicKey(key));
+  const publicKey = createPublicKey(key);
+  const keyId = keyIdOf(publicKey);
   if (publicFile !== undefined) {
     const { keyId: other, file: path } = await readPublicKey(publicFile);
     if (other !== keyId) {
@@ -75,7 +78,7 @@ async function openKey(file: string, publicFile: string | undefined): Promise<Si
     }
   }
   const digest = signatureDigest(key) ?? null;
-  return { keyId, keyFile, sign: async (data) => sign(digest, data, key) };
+  return { keyId, publicKey, keyFile, sign: async (data) => sign(digest, data, key) };
 }
 
 async function runSigner(

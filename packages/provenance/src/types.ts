@@ -4,6 +4,7 @@ import type { KeyObject } from 'node:crypto';
 export interface Signer {
   /** SHA-256 of the public key's SubjectPublicKeyInfo in DER, in hexadecimal. */
   readonly keyId: string;
+  readonly publicKey: KeyObject;
   /** Path of the private key; absent if a command signs. */
   readonly keyFile?: string;
   /** @throws ProvenanceError `key-unusable`, `signing-failed` */
@@ -75,30 +76,6 @@ export interface ChainLink {
   readonly keyId?: string;
   readonly keyFile?: string;
   readonly place?: string;
-}
-
-/**
- * Result of verifying a subject. It is proven if all links are, except the link of the materials, because a builder may
- * use material without a digest, such as packages of a mirror.
- */
-export interface ChainReport {
-  readonly links: readonly ChainLink[];
-  readonly state: LinkState;
-  /** The verified statement of the build, if there is one. */
-  readonly build?: Statement;
-}
-
-/** Rules of `require-attestation`. */
-export interface GateRules {
-  readonly trustedKeys: readonly TrustedKey[];
-  /** Accepted builder ids, with `*`. Empty for any. */
-  readonly builders: readonly string[];
-  /** URIs of repositories, with `*`. Each material with a git revision must match one. Empty for any. */
-  readonly sourceRepositories: readonly string[];
-  /** Maximum seconds since the end of the build. */
-  readonly maxAge?: number;
-  /** Names of packages, `name` or `name@version`, that must not be in the bill of materials. */
-  readonly forbiddenPackages: readonly string[];
 }
 
 /** A package in a bill of materials. */

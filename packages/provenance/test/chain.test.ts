@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { temporaryDirectory } from '../../../test/fixtures/scratch-directory.ts';
 import { readAttestations } from '../src/attestation-directory.ts';
-import { verifyChain } from '../src/chain.ts';
+import { type ChainReport, verifyChain } from '../src/chain.ts';
 import { readTrustedKeys } from '../src/keys.ts';
-import type { ChainReport, FoundAttestation, LocalFile, VerifiedSubject } from '../src/types.ts';
+import type { FoundAttestation, LocalFile, VerifiedSubject } from '../src/types.ts';
 import type { UploadFacts } from '../src/upload-statement.ts';
 import { createSite, finishBuild, NOW, type Site, sha256, writeKeys } from './site-fixture.ts';
 

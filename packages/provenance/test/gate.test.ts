@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Material } from '@nodepool-builder/image-builder';
+import type { Material, RequiredAttestation } from '@nodepool-builder/image-builder';
 import { temporaryDirectory } from '../../../test/fixtures/scratch-directory.ts';
 import { readAttestations } from '../src/attestation-directory.ts';
 import { verifyChain } from '../src/chain.ts';
 import { checkGate } from '../src/gate.ts';
-import type { GateRules, Package } from '../src/types.ts';
+import type { Package } from '../src/types.ts';
 import { createSite, finishBuild, MATERIALS, NOW } from './site-fixture.ts';
 
 const OPENSSL: Package = {
@@ -15,10 +15,8 @@ const OPENSSL: Package = {
   purl: 'pkg:deb/debian/openssl@3.0.1',
 };
 
-const NO_RULES = { builders: [], sourceRepositories: [], forbiddenPackages: [] };
-
 interface Attempt {
-  readonly rules?: Partial<GateRules>;
+  readonly rules?: RequiredAttestation;
   readonly materials?: readonly Material[];
   readonly now?: Date;
   readonly packages?: () => Promise<readonly Package[]>;
@@ -37,19 +35,14 @@ function unreadable(): Promise<never> {
 }
 
 function gateAt(directory: string): Gate {
-  return async ({ rules, materials = MATERIALS, now = NOW, packages, isAttested = true } = {}) => {
+  return async ({ rules = {}, materials = MATERIALS, now = NOW, packages, isAttested = true } = {}) => {
     const { attester, trusted } = await createSite(directory);
     const build = await finishBuild(directory, 'debian-1', { materials });
     await attester.attestBuild(build);
     const files = build.manifest.files.map((file) => ({ ...file, path: `debian-1.${file.format}` }));
     const found = isAttested ? await readAttestations(directory, 'debian-1') : [];
     const report = verifyChain({ kind: 'image', imageId: 'debian-1', files }, found, trusted, now);
-    return await checkGate(
-      { trustedKeys: trusted, ...NO_RULES, ...rules },
-      report,
-      packages ?? unexpected,
-      now,
-    );
+    return await checkGate(rules, report, packages ?? unexpected, now);
   };
 }
 
@@ -81,7 +74,7 @@ describe('a gate', () => {
 
   test('a gate rejects an image from another source repository, or from one with changes', async (t) => {
     const gate = gateAt(temporaryDirectory(t));
-    const rules = { sourceRepositories: ['https://opendev.org/*'] };
+    const rules = { 'source-repositories': ['https://opendev.org/*'] };
     assert.equal(await gate({ rules }), undefined);
     const commit = { gitCommit: 'c'.repeat(40) };
     const other = {
@@ -103,7 +96,7 @@ describe('a gate', () => {
 
   test('a gate rejects an old image, and one from the future', async (t) => {
     const gate = gateAt(temporaryDirectory(t));
-    const rules = { maxAge: 1_800 }; // it finished half an hour before NOW
+    const rules = { 'max-age': 1_800 }; // it finished half an hour before NOW
     assert.equal(await gate({ rules }), undefined);
     assert.match(
       (await gate({ rules, now: new Date(NOW.getTime() + 1_000) })) ?? '',
@@ -123,12 +116,12 @@ describe('a gate', () => {
       ['openss', false],
       ['telnetd', false],
     ] as const) {
-      const error = await gate({ rules: { forbiddenPackages: [entry] }, packages });
+      const error = await gate({ rules: { 'forbidden-packages': [entry] }, packages });
       const expected = isRefused ? 'forbidden-packages: the image contains openssl 3.0.1' : undefined;
       assert.equal(error, expected);
     }
     assert.equal(
-      await gate({ rules: { forbiddenPackages: ['telnetd'] }, packages: unreadable }),
+      await gate({ rules: { 'forbidden-packages': ['telnetd'] }, packages: unreadable }),
       'forbidden-packages: the bill of materials cannot be read: it is too large',
     );
   });

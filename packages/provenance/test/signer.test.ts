@@ -36,7 +36,7 @@ for (const [type, create] of Object.entries(KEY_TYPES)) {
     test(`a ${type} signer signs with a command`, async (t) => {
       const { key, publicKey } = await writeKeys(await temporaryDirectory(t), 'site', create);
       const signCommand = ['sh', '-c', COMMANDS[type as keyof typeof KEY_TYPES], key];
-      const signer = await openSigner({ signCommand, publicKey });
+      const signer = await openSigner({ 'sign-command': signCommand, 'public-key': publicKey });
       assert.equal(signer.keyFile, undefined);
       const { key: trusted, keyId } = await readPublicKey(publicKey);
       assert.equal(signer.keyId, keyId);
@@ -86,13 +86,13 @@ describe('a private key', () => {
     const directory = await temporaryDirectory(t);
     const [{ key }, { publicKey }] = [await writeKeys(directory), await writeKeys(directory, 'other')];
     await assert.rejects(
-      openSigner({ key, publicKey }),
+      openSigner({ key, 'public-key': publicKey }),
       provenanceFailure('key-unusable', key, publicKey, 'does not belong'),
     );
   });
 
   test('a signer requires a private key, or a command with a public key', async () => {
-    for (const settings of [{}, { signCommand: ['true'] }, { publicKey: 'key.pub' }]) {
+    for (const settings of [{}, { 'sign-command': ['true'] }, { 'public-key': 'key.pub' }]) {
       await assert.rejects(openSigner(settings), provenanceFailure('key-unusable', 'sign-command'));
     }
   });
@@ -111,7 +111,7 @@ describe('a sign-command', () => {
   for (const [script, words] of faults) {
     test(`a sign-command that runs "${script}" causes an error`, async (t) => {
       const { publicKey } = await writeKeys(await temporaryDirectory(t));
-      const signer = await openSigner({ signCommand: ['sh', '-c', script], publicKey });
+      const signer = await openSigner({ 'sign-command': ['sh', '-c', script], 'public-key': publicKey });
       await assert.rejects(signer.sign(DATA), (error: Error) => {
         assert.ok(!error.message.includes('secret'));
         assert.ok('retriable' in error && error.retriable === true);
@@ -122,7 +122,10 @@ describe('a sign-command', () => {
 
   test('a sign-command that is not installed causes an error', async (t) => {
     const { publicKey } = await writeKeys(await temporaryDirectory(t));
-    const signer = await openSigner({ signCommand: ['no-such-command', 'secret'], publicKey });
+    const signer = await openSigner({
+      'sign-command': ['no-such-command', 'secret'],
+      'public-key': publicKey,
+    });
     await assert.rejects(signer.sign(DATA), provenanceFailure('signing-failed', 'no-such-command', 'ENOENT'));
   });
 
@@ -130,7 +133,7 @@ describe('a sign-command', () => {
     const directory = await temporaryDirectory(t);
     const [{ publicKey }, other] = [await writeKeys(directory), await writeKeys(directory, 'other')];
     const signCommand = ['sh', '-c', COMMANDS.Ed25519, other.key];
-    const signer = await openSigner({ signCommand, publicKey });
+    const signer = await openSigner({ 'sign-command': signCommand, 'public-key': publicKey });
     await assert.rejects(
       signer.sign(DATA),
       provenanceFailure('signing-failed', publicKey, '64 bytes', 'ECDSA in DER'),
@@ -139,8 +142,8 @@ describe('a sign-command', () => {
 
   test('a sign-command that hangs is killed with its children', async (t) => {
     const { publicKey }: KeyFiles = await writeKeys(await temporaryDirectory(t));
-    const settings = { signCommand: ['sh', '-c', 'sleep 1000 & wait'], publicKey };
-    const hanging = await openSigner({ ...settings, timeLimit: 100 });
+    const settings = { 'sign-command': ['sh', '-c', 'sleep 1000 & wait'], 'public-key': publicKey };
+    const hanging = await openSigner(settings, 100);
     await assert.rejects(hanging.sign(DATA), provenanceFailure('signing-failed', 'took longer than 0.1 s'));
     const reason = new Error('stop');
     const aborting = await openSigner(settings);

@@ -75,7 +75,8 @@ describe('the attester of a site', () => {
 
   test('a site that cannot sign attests nothing', async (t) => {
     const failure = new ProvenanceError('signing-failed', 'the sign-command "kms" exited with 1');
-    const signer: Signer = { keyId: 'a'.repeat(64), sign: () => Promise.reject(failure) };
+    const { keyId, publicKey } = (await createSite(temporaryDirectory(t))).signer;
+    const signer: Signer = { keyId, publicKey, sign: () => Promise.reject(failure) };
     const { attester, directory } = await createSite(temporaryDirectory(t), { signer });
     assert.deepEqual(attester.secretFiles, []);
     await assert.rejects(attester.check(), failure);

@@ -9,13 +9,12 @@ import {
 } from '@nodepool-builder/image-builder';
 import { checksumsOf, conversionSource } from '@nodepool-builder/image-builder/internal';
 import {
-  buildFactsOf,
+  type BuildFacts,
   checkGate,
   type FoundAttestation,
   type Package,
   readAttestations,
   readAttestedPackages,
-  type Statement,
   type TrustedKey,
   type VerifiedSubject,
   verifyChain,
@@ -28,7 +27,7 @@ export interface GateCheck {
   readonly subject: VerifiedSubject;
   readonly attestations: readonly FoundAttestation[];
   /** Reads the packages that a build attested. */
-  readonly packages: (build: Statement) => Promise<readonly Package[]>;
+  readonly packages: (build: BuildFacts) => Promise<readonly Package[]>;
 }
 
 /**
@@ -42,18 +41,7 @@ export async function refuseUnproven(
   { required, keys, subject, attestations, packages }: GateCheck,
   options: OperationOptions = {},
 ): Promise<void> {
-  const rules = {
-    trustedKeys: keys,
-    builders: required.builders ?? [],
-    sourceRepositories: required['source-repositories'] ?? [],
-    ...(required['max-age'] !== undefined && { maxAge: required['max-age'] }),
-    forbiddenPackages: required['forbidden-packages'] ?? [],
-  };
-  const report = verifyChain(subject, attestations, keys);
-  const rule = await checkGate(rules, report, async () => {
-    if (report.build === undefined) throw new Error('the build is not attested'); // checkGate has rejected that
-    return await packages(report.build);
-  });
+  const rule = await checkGate(required, verifyChain(subject, attestations, keys), packages);
   options.signal?.throwIfAborted();
   if (rule === undefined) return;
   throw new ImageError('attestation-refused', `${name} is refused by require-attestation: ${rule}`);
@@ -106,8 +94,7 @@ export async function checkUpload(
   const checksums = await checksumsOf(file.path, { signal });
   const files = [{ path: file.path, format: file.format, sha256: checksums.sha256 }];
   const subject = { kind: 'image', imageId: image.id, files } as const;
-  const packages: GateCheck['packages'] = async (build) =>
-    await readAttestedPackages(directory, image.id, buildFactsOf(build));
+  const packages: GateCheck['packages'] = (build) => readAttestedPackages(directory, image.id, build);
   await refuseUnproven(name, { required, keys, subject, attestations, packages }, { signal });
   return { ...file, checksums };
 }

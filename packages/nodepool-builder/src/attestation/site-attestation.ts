@@ -9,7 +9,7 @@ import {
 } from '@nodepool-builder/image-builder';
 import { createMask, hiddenTexts, isPublicVariable } from '@nodepool-builder/image-builder/internal';
 import { openSigner, SiteAttester, type TrustedKey } from '@nodepool-builder/provenance';
-import { isSigning, signerSettings } from '../configuration/attestation.ts';
+import { isSigning } from '../configuration/attestation.ts';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import { packageVersion } from '../terms/version.ts';
 import { refuseUnproven } from './gate.ts';
@@ -76,7 +76,7 @@ export class SiteAttestation {
 
   async #open(): Promise<SiteAttester> {
     const { attestation = {} as never, diskimages } = this.#configuration;
-    const signer = await usable(() => openSigner(signerSettings(attestation)));
+    const signer = await usable(() => openSigner(attestation));
     const host = hostname();
     const attester = new SiteAttester({
       signer,

@@ -1,5 +1,3 @@
-import { createPublicKey } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import type { RequiredAttestation } from '@nodepool-builder/image-builder';
 import { openSigner, readTrustedKeys, type TrustedKey } from '@nodepool-builder/provenance';
 import { type AttestationSettings, trustedKeyFiles } from '../configuration/attestation.ts';
@@ -15,13 +13,8 @@ export async function readTrusted(
   gate?: RequiredAttestation,
 ): Promise<readonly TrustedKey[]> {
   const files = trustedKeyFiles(gate, settings);
-  if (files.length === 0 && settings?.key !== undefined) return [await ownKey(settings.key)];
-  return await readTrustedKeys(files);
-}
-
-/** The public part of the signing key. */
-async function ownKey(file: string): Promise<TrustedKey> {
-  const { keyId } = await openSigner({ key: file }); // throws an error with a remedy
-  const key = createPublicKey(await readFile(file));
-  return { keyId, file, key };
+  const { key: file } = settings ?? {};
+  if (files.length > 0 || file === undefined) return await readTrustedKeys(files);
+  const { keyId, publicKey: key } = await openSigner({ key: file });
+  return [{ keyId, file, key }];
 }

@@ -1,9 +1,9 @@
 import { formatRow, isImageFormat } from '@nodepool-builder/image-builder/internal';
 import {
-  buildFactsOf,
+  type AttestedUpload,
+  type BuildFacts,
   type ChainReport,
   type FoundAttestation,
-  type Statement,
   type TrustedKey,
   uploadFactsOf,
   verifyBundle,
@@ -17,10 +17,10 @@ type Comparison = readonly [
   proven: string | number | undefined,
 ];
 
-/** Verified statements about an image. */
+/** Verified facts about an image. */
 interface Proof {
-  readonly build: Statement | undefined;
-  readonly upload: Statement | undefined;
+  readonly build: BuildFacts | undefined;
+  readonly upload: AttestedUpload | undefined;
 }
 
 /**
@@ -32,7 +32,7 @@ export function recordLinks(
   chain: ChainReport,
   keys: readonly TrustedKey[],
 ): readonly Link[] {
-  const proof: Proof = { build: chain.build, upload: uploadStatement(evidence, keys) };
+  const proof: Proof = { build: chain.build, upload: attestedUpload(evidence, keys) };
   const links = evidence.records.flatMap((record): readonly Link[] => {
     const { place } = record;
     const subject = SUBJECTS[record.kind];
@@ -65,10 +65,8 @@ const SUBJECTS: Readonly<Record<ImageRecord['kind'], string>> = {
 function comparisons(
   record: Exclude<ImageRecord, { readonly kind: 'damaged' }>,
   evidence: Evidence,
-  { build, upload }: Proof,
+  { build: built, upload: uploaded }: Proof,
 ): readonly Comparison[] {
-  const built = build && buildFactsOf(build);
-  const uploaded = upload && uploadFactsOf(upload);
   switch (record.kind) {
     case 'manifest': {
       const { manifest } = record;
@@ -82,7 +80,7 @@ function comparisons(
           return [
             [`size of ${format}`, size, file?.size],
             [`MD5 of ${format}`, md5, file?.md5],
-            [`SHA-256 of ${format}`, sha256, file?.sha256 ?? digestIn(build, evidence.imageId, format)],
+            [`SHA-256 of ${format}`, sha256, file?.sha256 ?? digestIn(built, evidence.imageId, format)],
           ];
         }),
       ];
@@ -91,7 +89,7 @@ function comparisons(
       const [format = '', digest] = record.build.checksum?.split(':') ?? [];
       return [
         ['disk image', record.build.diskimage, built?.imageName],
-        [`SHA-256 of ${format}`, digest, digestIn(build, evidence.imageId, format)],
+        [`SHA-256 of ${format}`, digest, digestIn(built, evidence.imageId, format)],
       ];
     }
     case 'upload': {
@@ -132,7 +130,7 @@ function time(text: string | undefined): number | undefined {
 
 /** A file's digest in the statement about its build. */
 function digestIn(
-  build: Statement | undefined,
+  build: BuildFacts | undefined,
   imageId: string | undefined,
   format: string,
 ): string | undefined {
@@ -141,27 +139,20 @@ function digestIn(
   return build?.subjects.find((subject) => subject.name === name)?.sha256;
 }
 
-/** Finds the verified statement about the upload of the evidence. */
-function uploadStatement(
+/** Finds the verified facts of the upload of the evidence. */
+function attestedUpload(
   { subject, attestations }: Evidence,
   keys: readonly TrustedKey[],
-): Statement | undefined {
+): AttestedUpload | undefined {
   if (subject.kind !== 'upload') return undefined;
   return attestations
-    .flatMap((found) => verified(found, keys) ?? [])
-    .find((statement) => {
-      try {
-        const facts = uploadFactsOf(statement);
-        return facts?.provider === subject.provider && facts.externalId === subject.externalId;
-      } catch {
-        return false; // it is about something else
-      }
-    });
+    .flatMap((found) => verifiedUpload(found, keys) ?? [])
+    .find(({ provider, externalId }) => provider === subject.provider && externalId === subject.externalId);
 }
 
-function verified(found: FoundAttestation, keys: readonly TrustedKey[]): Statement | undefined {
+function verifiedUpload(found: FoundAttestation, keys: readonly TrustedKey[]): AttestedUpload | undefined {
   try {
-    return verifyBundle(found, keys).statement;
+    return uploadFactsOf(verifyBundle(found, keys).statement);
   } catch {
     return undefined; // the chain has the reason
   }

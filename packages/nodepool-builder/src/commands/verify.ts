@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { styleText } from 'node:util';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
-import { buildFactsOf, readTrustedKeys, type TrustedKey, verifyChain } from '@nodepool-builder/provenance';
+import { readTrustedKeys, type TrustedKey, verifyChain } from '@nodepool-builder/provenance';
 import type { Command } from 'commander';
 import { describeLink } from '../attestation/origin/origin.ts';
 import { LINK } from '../attestation/origin/origin-record.ts';
@@ -162,7 +162,7 @@ async function reportOf(evidence: Evidence, keys: readonly TrustedKey[]): Promis
   const records = recordLinks(evidence, chain, keys);
   const links: readonly Link[] = [...chain.links, ...records];
   const states = [chain.state, ...records.map(({ state }) => state)];
-  const facts = chain.build === undefined ? undefined : buildFactsOf(chain.build);
+  const facts = chain.build;
   return {
     subject: evidence.title,
     'image-id': evidence.imageId ?? null,

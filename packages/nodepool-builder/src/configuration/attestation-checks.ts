@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import type { Diagnostic, RequiredAttestation } from '@nodepool-builder/image-builder';
 import { openSigner, readTrustedKeys } from '@nodepool-builder/provenance';
-import { type AttestationSettings, isSigning, signerSettings, standardKeys } from './attestation.ts';
+import { type AttestationSettings, isSigning, standardKeys } from './attestation.ts';
 import type { ConfigurationParts } from './parts.ts';
 
 /**
@@ -94,7 +94,7 @@ async function signerDiagnostics(settings: AttestationSettings): Promise<readonl
       return [{ pointer, severity: 'job-error', reason, remedy: `run chmod 600 ${key}` }];
     }
   }
-  return await problemOf(pointer, () => openSigner(signerSettings(settings)));
+  return await problemOf(pointer, () => openSigner(settings));
 }
 
 function keyDiagnostics(

@@ -1,6 +1,5 @@
 import type { RequiredAttestation, SettingsOf, SettingsSchema } from '@nodepool-builder/image-builder';
 import { REQUIRE_ATTESTATION } from '@nodepool-builder/image-builder/internal';
-import type { SignerSettings } from '@nodepool-builder/provenance';
 import { TEXT } from '../yaml/schema-node.ts';
 
 const FILE = { ...TEXT, format: 'path' } as const;
@@ -79,12 +78,6 @@ export function isSigning(settings: AttestationSettings | undefined): settings i
 export function standardKeys(settings: AttestationSettings | undefined): readonly string[] | undefined {
   const own = settings?.['public-key'];
   return settings?.['trusted-keys'] ?? (own === undefined ? undefined : [own]);
-}
-
-/** Settings of `openSigner`. */
-export function signerSettings(settings: AttestationSettings): SignerSettings {
-  const { key, 'sign-command': signCommand, 'public-key': publicKey } = settings;
-  return { key, signCommand, publicKey };
 }
 
 /** Files of the keys that a gate trusts. An empty list means the key of `attestation.key`. */

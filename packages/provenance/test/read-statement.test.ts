@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { readStatement } from '../src/statement.ts';
+import { readStatement } from '../src/bundle.ts';
 import { provenanceFailure } from './provenance-failure.ts';
 
 const STATEMENT = {
