@@ -1,11 +1,19 @@
+import { join } from 'node:path';
 import {
   type BuilderServices,
+  type CapturedImage,
   ImageError,
   type Instance,
   type InstanceProvider,
   type InstanceState,
 } from '@nodepool-builder/image-builder';
-import { type FullBuildContext, withTimeout } from '@nodepool-builder/image-builder/internal';
+import {
+  conversionSource,
+  convertImage,
+  type FullBuildContext,
+  isConvertible,
+  withTimeout,
+} from '@nodepool-builder/image-builder/internal';
 import { addMaterials } from './build-materials.ts';
 import { explainedError } from './failure.ts';
 import {
@@ -21,7 +29,6 @@ import { Machine, SCRIPT_LANGUAGES } from './machine.ts';
 import type { OnInstance } from './on-instance-settings.ts';
 import { powerOff } from './power-off.ts';
 import type { Login } from './remote-shell.ts';
-import { saveImage } from './save-image.ts';
 import { HostKey } from './ssh/host-key.ts';
 import { type Identity, identityOf } from './ssh/identity.ts';
 import { sshLogin } from './ssh/ssh-login.ts';
@@ -61,7 +68,6 @@ interface BuildParts {
   readonly entry: InstanceRecord;
   readonly identity: Identity;
   readonly login: Login;
-  readonly hostKey: HostKey;
   readonly services: BuilderServices;
 }
 
@@ -85,20 +91,9 @@ export async function buildOnInstance(
     const identity = await identityOf(privateKey, claim, earlier !== undefined);
     const entry =
       earlier?.entry ?? ({ provider: name, phase: 'launching', stepsDone: 0, afterRestart, recipe } as const);
-    const hostKey = new HostKey(entry.hostKey);
-    const login = await loginOf(settings, identity, hostKey);
-    const build = new InstanceBuild({
-      settings,
-      services,
-      context,
-      provider,
-      claim,
-      entry,
-      identity,
-      login,
-      hostKey,
-    });
-    if (await build.run(earlier?.instance)) release = () => {};
+    const login = await loginOf(settings, identity, new HostKey(entry.hostKey));
+    const parts = { settings, services, context, provider, claim, entry, identity, login };
+    if (await new InstanceBuild(parts).run(earlier?.instance)) release = () => {};
   } finally {
     release();
   }
@@ -148,6 +143,36 @@ async function loginOf(
 function stepTitle(command: string, { mask }: Pick<FullBuildContext['buildLog'], 'mask'>): string {
   const line = mask(command.trim().replace(/\n.*/s, '')); // precedes shortening, which may split a secret
   return `step ${JSON.stringify(line.length > MAX_TITLE_LENGTH ? `${line.slice(0, MAX_TITLE_LENGTH)}…` : line)}`;
+}
+
+/**
+ * Writes a captured image in each requested format, by the provider or else by conversion.
+ *
+ * @throws ImageError `format-unavailable`, `image-too-large`, `disk-full`, `conversion-failed`
+ */
+export async function saveImage(
+  captured: CapturedImage,
+  { formats, outputPath, directory, imageId, maxDiskSize, signal }: FullBuildContext,
+): Promise<void> {
+  const options = { signal, maxDiskSize };
+  const direct = formats.filter((format) => captured.formats.includes(format));
+  for (const format of direct) await captured.save(format, outputPath(format), options);
+  const others = formats.filter((format) => !direct.includes(format));
+  if (others.length === 0) return;
+  const saved = direct.map((format) => ({ format, path: outputPath(format) }));
+  let source = conversionSource(saved);
+  const convertible = captured.formats.find(isConvertible);
+  if (source === undefined && convertible !== undefined) {
+    source = { format: convertible, path: join(directory, 'captured') };
+    await captured.save(convertible, source.path, options);
+  }
+  if (source === undefined) {
+    throw new ImageError(
+      'format-unavailable',
+      `image ${imageId} was captured as ${captured.formats.join(', ')}, which cannot be converted to ${others.join(', ')}`,
+    );
+  }
+  for (const format of others) await convertImage(source, format, outputPath(format), options);
 }
 
 /** One build, from the launch or a later phase to the end of the instance. */
@@ -254,10 +279,11 @@ class InstanceBuild {
 
   /** Writes the scripts to the machine, runs the remaining steps, and cleans it. */
   async #prepare(machine: Machine): Promise<void> {
-    const { settings, context, identity, hostKey } = this.#parts;
+    const { settings, context, identity, login } = this.#parts;
     const { steps, 'boot-timeout': bootTimeout } = settings;
     const language = SCRIPT_LANGUAGES[settings.shell];
-    if (hostKey.pinned !== undefined) await this.#update({ hostKey: hostKey.pinned });
+    const { pinned: hostKey } = login.hostKey;
+    if (hostKey !== undefined) await this.#update({ hostKey });
     context.progress(20, 100);
     const files = await scriptFiles(context.diskimage.scriptDir);
     const environment = stepEnvironment(context, language.scriptDirectory);

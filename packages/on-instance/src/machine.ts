@@ -1,12 +1,11 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError, type Instance } from '@nodepool-builder/image-builder';
 import { DecisiveLines, type FullBuildContext, withTimeout } from '@nodepool-builder/image-builder/internal';
+import { poll } from '@nodepool-builder/image-builder/plugin';
 import type { OnInstance } from './on-instance-settings.ts';
 import { POSIX_SCRIPTS } from './posix-scripts.ts';
 import { POWERSHELL_SCRIPTS } from './powershell-scripts.ts';
 import type { Login, RemoteCommandOptions, RemoteFile, RemoteResult, RemoteShell } from './remote-shell.ts';
 import { type MachineScript, type ScriptLanguage, WORK_DIRECTORY } from './script-language.ts';
-import type { HostKey } from './ssh/host-key.ts';
 
 /** Scripts by the setting `shell`. */
 export const SCRIPT_LANGUAGES: Readonly<Record<OnInstance['shell'], ScriptLanguage>> = {
@@ -14,14 +13,13 @@ export const SCRIPT_LANGUAGES: Readonly<Record<OnInstance['shell'], ScriptLangua
   powershell: POWERSHELL_SCRIPTS,
 };
 
-/** Milliseconds between two login attempts. A service may respond before its users are created. */
-const RETRY_INTERVAL = 1_000;
+/** Maximum seconds between two login attempts. A service may respond before its users are created. */
+const RETRY_INTERVAL = 1;
 
 /** Parts of a {@link Machine}. Its output is written to the build's log. */
 export interface MachineParts {
   readonly instance: Instance;
   readonly login: Login;
-  readonly hostKey: HostKey;
   readonly settings: OnInstance;
   readonly context: Pick<FullBuildContext, 'signal' | 'buildLog'>;
 }
@@ -42,24 +40,24 @@ export class Machine {
    * @throws ImageError `instance-failed`, `host-key-changed`
    */
   static async logIn(parts: MachineParts): Promise<Machine> {
-    const { instance, login, hostKey, settings, context } = parts;
+    const { instance, login, settings, context } = parts;
     const { 'boot-timeout': bootTimeout } = settings;
-    const isFirst = hostKey.pinned === undefined;
-    let lastError: unknown;
-    const retry = async (signal: AbortSignal): Promise<RemoteShell> => {
-      for (;;) {
-        try {
-          return await connect(parts, signal);
-        } catch (error) {
-          signal.throwIfAborted();
-          if (!(error instanceof ImageError) || error.code !== 'login-refused') throw error;
-          lastError = error;
-        }
-        await delay(RETRY_INTERVAL, undefined, { signal });
+    const isFirst = login.hostKey.pinned === undefined;
+    let lastError: ImageError | undefined;
+    const logIn = async (signal: AbortSignal): Promise<RemoteShell | undefined> => {
+      try {
+        return await connect(parts, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!(error instanceof ImageError) || error.code !== 'login-refused') throw error;
+        lastError = error;
+        return undefined;
       }
     };
+    const retry = (signal: AbortSignal): Promise<RemoteShell> =>
+      poll(() => logIn(signal), { interval: RETRY_INTERVAL, signal });
     const shell = await withTimeout(bootTimeout, context.signal, retry, () => {
-      const reason = lastError === undefined ? 'nothing responds there' : (lastError as Error).message;
+      const reason = lastError?.message ?? 'nothing responds there';
       const message = `cannot log in to instance ${instance.id} within ${bootTimeout} s: ${reason}`;
       return new ImageError('instance-failed', message, { cause: lastError });
     });
@@ -116,21 +114,21 @@ export class Machine {
 
   /** Checks the host key against the console. Consoles show host keys late, possibly after the login. */
   async #confirmHostKey(signal: AbortSignal): Promise<void> {
-    const { login, hostKey, context } = this.#parts;
-    if (login.announcedKeys === undefined || hostKey.isConfirmed) return;
+    const { login, context } = this.#parts;
+    if (login.announcedKeys === undefined || login.hostKey.isConfirmed) return;
     await learnHostKey(this.#parts, signal);
-    if (hostKey.isConfirmed) await context.buildLog.write(login.describe());
+    if (login.hostKey.isConfirmed) await context.buildLog.write(login.describe());
   }
 }
 
 async function connect(parts: MachineParts, signal: AbortSignal): Promise<RemoteShell> {
-  const { instance, login, hostKey } = parts;
+  const { instance, login } = parts;
   const address = await instance.waitReachable(login.probe, { signal });
-  if (hostKey.pinned === undefined) await learnHostKey(parts, signal);
+  if (login.hostKey.pinned === undefined) await learnHostKey(parts, signal);
   return await login.connect(address, signal, async () => instance.password?.({ signal }));
 }
 
-async function learnHostKey({ instance, login, hostKey }: MachineParts, signal: AbortSignal): Promise<void> {
+async function learnHostKey({ instance, login }: MachineParts, signal: AbortSignal): Promise<void> {
   if (login.announcedKeys === undefined) return;
-  hostKey.learn(login.announcedKeys(await instance.consoleLog({ signal })));
+  login.hostKey.learn(login.announcedKeys(await instance.consoleLog({ signal })));
 }

@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs';
 import type { InstanceAddress, Probe } from '@nodepool-builder/image-builder';
 import { asImageError } from '@nodepool-builder/image-builder/internal';
+import type { HostKey } from './ssh/host-key.ts';
 
 /** A file to write to a machine. */
 export interface RemoteFile {
@@ -46,8 +47,10 @@ export interface RemoteShell {
   close(): void;
 }
 
-/** Credentials for a machine and its pinned identity, which is learned at the first login. */
+/** Credentials for a machine and its identity. */
 export interface Login {
+  /** Pinned at the first login. */
+  readonly hostKey: HostKey;
   readonly port: number;
   /** Reads the fingerprints that a console log announces; absent if the console is not used. */
   readonly announcedKeys?: (consoleLog: string) => ReadonlySet<string>;

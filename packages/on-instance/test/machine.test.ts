@@ -56,7 +56,6 @@ async function launch(
     const machine = await Machine.logIn({
       instance,
       login: { ...login, connect },
-      hostKey,
       settings: { ...onInstanceOf(site.base), 'boot-timeout': BOOT_TIMEOUT },
       context: { signal: t.signal, buildLog },
     });

@@ -6,7 +6,7 @@ import type { CapturedImage, SaveOptions } from '@nodepool-builder/image-builder
 import type { FullBuildContext } from '@nodepool-builder/image-builder/internal';
 import { temporaryDirectory } from '../../../test/fixtures/temporary-directory.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
-import { saveImage } from '../src/save-image.ts';
+import { saveImage } from '../src/build-on-instance.ts';
 
 test('the limit on a disk’s size applies to a capture and its conversions', async (t) => {
   const directory = await temporaryDirectory(t);

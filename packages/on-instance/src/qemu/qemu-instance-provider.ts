@@ -1,6 +1,5 @@
 import { access, constants, mkdir, realpath } from 'node:fs/promises';
 import { extname, join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   type Accelerator,
   type CheckResult,
@@ -28,7 +27,7 @@ import {
   runCommand,
   unlessMissing,
 } from '@nodepool-builder/image-builder/internal';
-import { signalOf } from '@nodepool-builder/image-builder/plugin';
+import { poll, signalOf } from '@nodepool-builder/image-builder/plugin';
 import { instanceArguments, QEMU_SETTINGS, type QemuSettings } from './instance-arguments.ts';
 import { INSTANCE_FILES, InstanceDirectory, writeConfigDrive } from './instance-directory.ts';
 import { QemuInstance } from './qemu-instance.ts';
@@ -50,8 +49,8 @@ export interface QemuInstanceProviderOptions extends QemuSettings {
 /** Default of {@link QemuInstanceProviderOptions.consoleTimeout}. */
 const CONSOLE_TIMEOUT = 60_000;
 
-/** Milliseconds between two checks of a console. */
-const CONSOLE_INTERVAL = 100;
+/** Maximum seconds between two checks of a console. */
+const CONSOLE_INTERVAL = 0.1;
 
 /**
  * Runs instances under QEMU on this host. The disk of an instance is an overlay on the base image, its SSH key is on a
@@ -78,8 +77,9 @@ export class QemuInstanceProvider implements InstanceProvider {
     this.#settings = settings;
   }
 
-  async launch(request: LaunchRequest, { signal }: OperationOptions = {}): Promise<QemuInstance> {
-    signal?.throwIfAborted();
+  async launch(request: LaunchRequest, options: OperationOptions = {}): Promise<QemuInstance> {
+    const signal = signalOf(options);
+    signal.throwIfAborted();
     await this.#prepare();
     const base = await baseImage(request);
     const record = { buildId: request.buildId, launchedAt: new Date().toISOString(), image: base.path };
@@ -92,9 +92,10 @@ export class QemuInstanceProvider implements InstanceProvider {
     const instance = this.#instance(directory);
     try {
       await this.#start(directory, request, base, signal);
-      signal?.throwIfAborted();
+      signal.throwIfAborted();
     } catch (error) {
       await instance.destroy();
+      signal.throwIfAborted();
       throw error;
     }
     return instance;
@@ -132,7 +133,7 @@ export class QemuInstanceProvider implements InstanceProvider {
     directory: InstanceDirectory,
     request: LaunchRequest,
     base: DiskFile,
-    signal?: AbortSignal,
+    signal: AbortSignal,
   ): Promise<void> {
     const { accelerator } = this.#settings;
     const start = (kind: Accelerator): Promise<void> =>
@@ -161,15 +162,14 @@ export class QemuInstanceProvider implements InstanceProvider {
    * Returns false if a kernel that writes to the serial console has not done so in time. Under some hypervisors KVM can
    * be opened but runs nothing. Other machines may never write there.
    */
-  async #isBooting(directory: InstanceDirectory, signal?: AbortSignal): Promise<boolean> {
+  async #isBooting(directory: InstanceDirectory, signal: AbortSignal): Promise<boolean> {
     if (!/\bconsole=ttyS0\b/.test(this.#settings['direct-boot']?.['command-line'] ?? '')) return true;
     const deadline = performance.now() + this.#consoleTimeout;
-    while ((await directory.tail(INSTANCE_FILES.console)) === '') {
-      if (performance.now() > deadline) return false;
-      signal?.throwIfAborted();
-      await delay(CONSOLE_INTERVAL);
-    }
-    return true;
+    const look = async (): Promise<boolean | undefined> => {
+      if ((await directory.tail(INSTANCE_FILES.console)) !== '') return true;
+      return performance.now() > deadline ? false : undefined;
+    };
+    return await poll(look, { interval: CONSOLE_INTERVAL, signal });
   }
 
   /** Returns the object of an instance. Each instance has one, because its QEMU serves one client at a time. */
@@ -227,13 +227,13 @@ async function baseImage({ image, format }: LaunchRequest): Promise<DiskFile> {
 }
 
 /** Creates the disk of an instance. */
-async function createOverlay(base: DiskFile, directory: string, signal?: AbortSignal): Promise<void> {
+async function createOverlay(base: DiskFile, directory: string, signal: AbortSignal): Promise<void> {
   const backing = ['-b', base.path, '-F', formatRow(base.format).qemuDriver ?? ''];
   const args = ['create', '-q', '-f', 'qcow2', ...backing, join(directory, INSTANCE_FILES.disk)];
   const { exitCode, decisiveLines } = await runCommand('qemu-img', args, {
     cwd: directory,
     env: environmentIn(directory),
-    ...(signal && { signal }),
+    signal,
   });
   if (exitCode === 0) return;
   throw new ImageError(

@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process';
 import { open } from 'node:fs/promises';
-import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError } from '@nodepool-builder/image-builder';
 import { environmentIn, QEMU, startError } from '@nodepool-builder/image-builder/internal';
+import { poll } from '@nodepool-builder/image-builder/plugin';
 import { executeQmp } from './execute-qmp.ts';
 import { INSTANCE_FILES, type InstanceDirectory } from './instance-directory.ts';
 
-/** Milliseconds between two checks of whether QEMU listens. */
-const INTERVAL = 20;
+/** Maximum seconds between two checks of whether QEMU listens. */
+const INTERVAL = 0.02;
 
 /** Number of QEMU's output lines in an error. */
 const LAST_LINES = 5;
@@ -21,7 +21,7 @@ const LAST_LINES = 5;
 export async function startMachine(
   directory: InstanceDirectory,
   args: readonly string[],
-  signal?: AbortSignal,
+  signal: AbortSignal,
 ): Promise<void> {
   const log = await open(directory.file(INSTANCE_FILES.log), 'a', 0o600);
   let failure: string | undefined;
@@ -43,11 +43,12 @@ export async function startMachine(
   } finally {
     await log.close();
   }
-  while (!(await responds(directory))) {
-    signal?.throwIfAborted();
+  const check = async (): Promise<true | undefined> => {
+    if (await responds(directory)) return true;
     if (failure !== undefined) throw await launchFailed(directory, failure);
-    await delay(INTERVAL);
-  }
+    return undefined;
+  };
+  await poll(check, { interval: INTERVAL, signal });
 }
 
 /** Returns whether QEMU replies. It listens before it has created its devices, but replies only afterwards. */

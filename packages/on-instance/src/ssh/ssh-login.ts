@@ -27,6 +27,7 @@ export function sshLogin(
   hostKey: HostKey,
 ): Login {
   return {
+    hostKey,
     port: 22,
     announcedKeys,
     probe: probeSsh,

@@ -35,35 +35,24 @@ end {
 }
 `;
 
-/** Command line that reads an {@link Upload} from its input. */
+/** Command line that reads the input of {@link uploadOf}. */
 export const PUT_COMMAND: string = powershellCommand(SCRIPT);
 
-/** Files to write to a machine. */
-export class Upload {
-  readonly #files: readonly RemoteFile[];
-  readonly #digests: string[] = [];
-
-  constructor(files: readonly RemoteFile[]) {
-    this.#files = files;
-  }
-
-  /** Yields the input, one or two lines at a time. */
-  async *pieces(): AsyncGenerator<Buffer> {
-    for (const { path, content } of this.#files) {
-      const hash = createHash('sha256');
-      let begin = `>${Buffer.from(path).toString('base64')}\r\n`;
-      for await (const piece of piecesOf(content, PIECE_LENGTH)) {
-        hash.update(piece);
-        yield Buffer.from(`${begin}${piece.toString('base64')}\r\n`);
-        begin = '';
-      }
-      if (begin !== '') yield Buffer.from(begin);
-      this.#digests.push(hash.digest('hex'));
+/**
+ * Yields the input for some files, one or two lines at a time.
+ *
+ * @param digests receives the SHA-256 of each file, in hexadecimal
+ */
+export async function* uploadOf(files: readonly RemoteFile[], digests: string[]): AsyncGenerator<Buffer> {
+  for (const { path, content } of files) {
+    const hash = createHash('sha256');
+    let begin = `>${Buffer.from(path).toString('base64')}\r\n`;
+    for await (const piece of piecesOf(content, PIECE_LENGTH)) {
+      hash.update(piece);
+      yield Buffer.from(`${begin}${piece.toString('base64')}\r\n`);
+      begin = '';
     }
-  }
-
-  /** Returns whether the machine reports the digests of the files. */
-  isConfirmedBy(lines: readonly string[]): boolean {
-    return lines.join(' ').toLowerCase() === this.#digests.join(' ');
+    if (begin !== '') yield Buffer.from(begin);
+    digests.push(hash.digest('hex'));
   }
 }

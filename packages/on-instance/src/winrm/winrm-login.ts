@@ -27,6 +27,7 @@ export function winrmLogin(username: string, settings: WinrmSettings, hostKey: H
   const { 'ca-file': caFile, fingerprint: expected, 'password-file': passwordFile } = settings;
   const trustsConsole = caFile === undefined && expected === undefined;
   return {
+    hostKey,
     port: settings.port,
     ...(trustsConsole && { announcedKeys: announcedCertificates }),
     probe: probeWinrm,

@@ -1,8 +1,9 @@
 import { ImageError } from '@nodepool-builder/image-builder';
 import { LineSplitter } from '@nodepool-builder/image-builder/internal';
+import type { Document } from '@xmldom/xmldom';
 import type { RemoteCommandOptions, RemoteFile, RemoteResult, RemoteShell } from '../remote-shell.ts';
-import { all, type CommandOutput, NAMESPACES, outputIn, text } from './message.ts';
-import { PUT_COMMAND, Upload } from './put-files.ts';
+import { all, type CommandOutput, NAMESPACES, outputIn, text, type WinrmMessage } from './message.ts';
+import { PUT_COMMAND, uploadOf } from './put-files.ts';
 import { readableErrors } from './readable-errors.ts';
 import { WinrmError, type WinrmService } from './winrm-service.ts';
 import { xml } from './xml.ts';
@@ -57,10 +58,10 @@ export class WinrmShell implements RemoteShell {
   async put(files: readonly RemoteFile[], signal: AbortSignal): Promise<void> {
     if (files.length === 0) return;
     const said: string[] = [];
-    const upload = new Upload(files);
+    const digests: string[] = [];
     const onLine = (line: string): void => void said.push(line);
-    const { exitCode } = await this.#execute(PUT_COMMAND, upload.pieces(), { signal, onLine });
-    if (exitCode === 0 && upload.isConfirmedBy(said)) return;
+    const { exitCode } = await this.#execute(PUT_COMMAND, uploadOf(files, digests), { signal, onLine });
+    if (exitCode === 0 && said.join(' ').toLowerCase() === digests.join(' ')) return;
     throw new ImageError(
       'instance-failed',
       `${this.#service.name}: cannot write the files there: ${said.slice(-5).join(' / ')}`,
@@ -69,8 +70,7 @@ export class WinrmShell implements RemoteShell {
 
   close(): void {
     if (this.#service.isLost) return;
-    void this.#service
-      .ask({ action: 'Delete', shellId: this.#shellId, body: xml`` }, undefined, TIDYING_LIMIT)
+    void this.#ask({ action: 'Delete', body: xml`` }, undefined, TIDYING_LIMIT)
       .catch(() => {}) // the service releases it later
       .finally(() => this.#service.close());
   }
@@ -88,10 +88,9 @@ export class WinrmShell implements RemoteShell {
     }
     let commandId: string | undefined;
     try {
-      const started = await this.#service.ask(
+      const started = await this.#ask(
         {
           action: 'Command',
-          shellId: this.#shellId,
           options: { WINRS_CONSOLEMODE_STDIN: 'FALSE', WINRS_SKIP_CMD_SHELL: 'FALSE' },
           body: xml`<rsp:CommandLine><rsp:Command>${commandLine}</rsp:Command></rsp:CommandLine>`,
         },
@@ -120,7 +119,7 @@ export class WinrmShell implements RemoteShell {
       const end = String(isLast);
       const stream = xml`<rsp:Stream Name="stdin" CommandId="${commandId}" End="${end}">${data}</rsp:Stream>`;
       const body = xml`<rsp:Send>${stream}</rsp:Send>`;
-      await this.#service.ask({ action: 'Send', shellId: this.#shellId, body }, signal);
+      await this.#ask({ action: 'Send', body }, signal);
     };
     try {
       for await (const piece of input) await send(piece, false);
@@ -153,9 +152,7 @@ export class WinrmShell implements RemoteShell {
       const streams = xml`<rsp:DesiredStream CommandId="${commandId}">stdout stderr</rsp:DesiredStream>`;
       const body = xml`<rsp:Receive>${streams}</rsp:Receive>`;
       // The response arrives when the command writes or ends.
-      const output = outputIn(
-        await this.#service.ask({ action: 'Receive', shellId: this.#shellId, body }, signal),
-      );
+      const output = outputIn(await this.#ask({ action: 'Receive', body }, signal));
       if (output === undefined) throw unexpected(this.#service, 'Receive');
       return output;
     } catch (error) {
@@ -168,9 +165,16 @@ export class WinrmShell implements RemoteShell {
     if (this.#service.isLost) return;
     const code = xml`<rsp:Code>${NAMESPACES.shell}/signal/terminate</rsp:Code>`;
     const body = xml`<rsp:Signal CommandId="${commandId}">${code}</rsp:Signal>`;
-    await this.#service
-      .ask({ action: 'Signal', shellId: this.#shellId, body }, undefined, TIDYING_LIMIT)
-      .catch(() => {}); // it is removed with the shell
+    await this.#ask({ action: 'Signal', body }, undefined, TIDYING_LIMIT).catch(() => {}); // it is removed with the shell
+  }
+
+  /** Sends a request about this shell. */
+  async #ask(
+    message: Omit<WinrmMessage, 'shellId'>,
+    signal: AbortSignal | undefined,
+    timeLimit?: number,
+  ): Promise<Document> {
+    return await this.#service.ask({ ...message, shellId: this.#shellId }, signal, timeLimit);
   }
 }
 
