@@ -1,5 +1,4 @@
 import type { SettingsOf, SettingsSchema } from './settings-schema.ts';
-import type { OperationOptions } from './types.ts';
 
 const TEXTS = { type: 'array', items: { type: 'string', minLength: 1 } } as const;
 
@@ -52,10 +51,4 @@ export interface GatedFile {
   readonly sha256: string;
   /** Sigstore bundles, each with its location. */
   readonly attestations: readonly { readonly place: string; readonly text: string }[];
-}
-
-/** Decides whether a file may be used, based on its attestations. */
-export interface AttestationGate {
-  /** @throws ImageError `attestation-refused` with the rule that the file breaks */
-  check(file: GatedFile, options?: OperationOptions): Promise<void>;
 }

@@ -1,5 +1,5 @@
 export type { Conversion, FinishedBuild, ImageAttester, Material } from './attestation.ts';
-export type { AttestationGate, GatedFile, RequiredAttestation } from './attestation-gate.ts';
+export type { GatedFile, RequiredAttestation } from './attestation-gate.ts';
 export { BaseImageBuilder } from './base.ts';
 export type { SourceRepository } from './build/source-repository.ts';
 export { COMMAND_MODULE, type CommandSettings } from './command.ts';

@@ -1,4 +1,4 @@
-import type { AttestationGate, RequiredAttestation } from './attestation-gate.ts';
+import type { GatedFile, RequiredAttestation } from './attestation-gate.ts';
 import type { BaseImageBuilder } from './base.ts';
 import type { CheckResult } from './diagnosis/check-result.ts';
 import type { DiskImage } from './disk-image.ts';
@@ -151,8 +151,16 @@ export interface BuilderServices {
    * @throws ImageError `image-not-found`, `invalid-configuration`, `invalid-filter`
    */
   chooseImage?(provider: string, choice: ImageChoice, options?: OperationOptions): Promise<string>;
-  /** Opens the gate for imported files that must have attestations. Absent in a program without such gates. */
-  attestationGate?(required: RequiredAttestation): AttestationGate;
+  /**
+   * Decides whether an imported file may be used, based on its attestations. Absent in a program that cannot verify them.
+   *
+   * @throws ImageError `attestation-refused` with the rule that the file breaks
+   */
+  checkAttestations?(
+    required: RequiredAttestation,
+    file: GatedFile,
+    options?: OperationOptions,
+  ): Promise<void>;
   /** Seconds for which instances of failed builds are kept, instead of the setting. */
   readonly keepOnFailure?: number;
   /** True if an instance may stay after its build has failed or was interrupted. Default true. */

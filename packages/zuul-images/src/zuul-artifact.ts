@@ -19,12 +19,12 @@ import { artifactFormat, artifactFormats, ZUUL_SETTINGS, type ZuulSettings } fro
 export class ZuulArtifactBuilder extends BaseImageBuilder {
   override readonly nativeFormats: readonly ImageFormat[];
   readonly #settings: ZuulSettings;
-  readonly #services: Pick<BuilderServices, 'attestationGate'>;
+  readonly #services: Pick<BuilderServices, 'checkAttestations'>;
 
   constructor(
     diskimage: DiskImage,
     settings: ZuulSettings,
-    services: Pick<BuilderServices, 'attestationGate'> = {},
+    services: Pick<BuilderServices, 'checkAttestations'> = {},
   ) {
     super(diskimage);
     this.#settings = settings;

@@ -1,6 +1,5 @@
 import { hostname } from 'node:os';
 import {
-  type AttestationGate,
   type GatedFile,
   ImageError,
   type Logger,
@@ -57,16 +56,15 @@ export class SiteAttestation {
     return entry['require-attestation'] ?? this.#configuration['require-attestation'];
   }
 
-  /** Opens a gate for imported files. */
-  gate(required: RequiredAttestation): AttestationGate {
-    return {
-      check: async (file: GatedFile, options: OperationOptions = {}) => {
-        const { name, fileName: path, sha256, attestations } = file;
-        const subject = { kind: 'file', path, sha256 } as const;
-        const keys = await this.trustedKeys(required);
-        await refuseUnproven(name, { required, keys, subject, attestations, packages: noPackages }, options);
-      },
-    };
+  /** Checks an imported file. @throws ImageError `attestation-refused`, `invalid-configuration` */
+  async checkFile(
+    required: RequiredAttestation,
+    { name, fileName: path, sha256, attestations }: GatedFile,
+    options: OperationOptions = {},
+  ): Promise<void> {
+    const subject = { kind: 'file', path, sha256 } as const;
+    const keys = await this.trustedKeys(required);
+    await refuseUnproven(name, { required, keys, subject, attestations, packages: noPackages }, options);
   }
 
   /** @throws ImageError `invalid-configuration` for a key that cannot be used */

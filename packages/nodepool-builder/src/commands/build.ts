@@ -164,7 +164,7 @@ async function build(
       {
         instanceProvider: (provider) => providers.instanceProvider(provider),
         chooseImage: providers.chooseImage.bind(providers),
-        attestationGate: attestation.gate.bind(attestation),
+        checkAttestations: attestation.checkFile.bind(attestation),
         instancesOutliveBuilds: false, // no daemon would delete an instance that outlives this process
       },
     );

@@ -127,7 +127,7 @@ async function checkFile(
   const attestations = await readAttestations(dirname(path), imageId);
   const { sha256 } = await checksumsOf(path, { signal });
   const name = `the upload of ${path} to ${provider}`;
-  await site.gate(required).check({ name, fileName: basename(path), sha256, attestations }, { signal });
+  await site.checkFile(required, { name, fileName: basename(path), sha256, attestations }, { signal });
 }
 
 /** Schema of the JSON of `upload`: the image in the provider. */

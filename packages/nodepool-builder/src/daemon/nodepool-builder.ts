@@ -212,7 +212,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     const { modules = Modules.builtIn, keepOnFailure } = this.#options;
     const { providers } = this.#parts;
     const services = {
-      attestationGate: this.#attestation.gate.bind(this.#attestation),
+      checkAttestations: this.#attestation.checkFile.bind(this.#attestation),
       instanceProvider: (name: string) => providers.instanceProvider(name),
       chooseImage: providers.chooseImage.bind(providers),
       ...(keepOnFailure !== undefined && { keepOnFailure }),

@@ -130,12 +130,13 @@ export function hasSameContent(a: BuildRecord, b: BuildRecord): boolean {
 export class ProcessedBuilds {
   readonly #records: RecordDirectory<typeof HISTORY>;
   readonly #name: string;
-  #history: ProcessedHistory;
+  /** The current history; {@link write} replaces it. */
+  history: ProcessedHistory;
 
   private constructor(records: RecordDirectory<typeof HISTORY>, name: string, history: ProcessedHistory) {
     this.#records = records;
     this.#name = name;
-    this.#history = history;
+    this.history = history;
   }
 
   /**
@@ -152,14 +153,8 @@ export class ProcessedBuilds {
       const message = `the record of processed builds ${cause.message}; remove it, and the newest image is imported again`;
       throw new CloudError('record-damaged', message, { cause });
     });
-    const builds = (record?.builds ?? []).map((build) => [build.uuid, notInFuture(build)] as const);
-    const newest = record?.newest && notInFuture(record.newest);
-    return new ProcessedBuilds(records, name, { newest, builds: new Map(builds) });
-  }
-
-  /** The current history; {@link write} replaces it. */
-  get history(): ProcessedHistory {
-    return this.#history;
+    const builds = (record?.builds ?? []).map((build) => [build.uuid, build] as const);
+    return new ProcessedBuilds(records, name, { newest: record?.newest, builds: new Map(builds) });
   }
 
   /**
@@ -173,11 +168,6 @@ export class ProcessedBuilds {
     await this.#records.write(this.#name, record).catch((error: unknown) => {
       throw asImageError(error, `writing ${this.#records.file(this.#name)}`);
     });
-    this.#history = history;
+    this.history = history;
   }
-}
-
-/** Corrects a future end, which an earlier release stored unchanged. */
-function notInFuture<T extends { readonly endTime: number }>(build: T): T {
-  return { ...build, endTime: Math.min(build.endTime, Date.now()) };
 }

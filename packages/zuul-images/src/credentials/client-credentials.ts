@@ -65,13 +65,7 @@ function withRemedy(error: unknown, remedy: string): unknown {
 }
 
 async function discover(issuer: string, http: ZuulHttp, signal: AbortSignal): Promise<Provider> {
-  const base = URL.parse(`${issuer.replace(/\/$/, '')}/`);
-  if (base === null || !['http:', 'https:'].includes(base.protocol)) {
-    throw new CloudError(
-      'invalid-settings',
-      'the issuer of Zuul tokens is not an http or https URL; correct it',
-    );
-  }
+  const base = new URL(`${issuer.replace(/\/$/, '')}/`);
   const url = new URL('.well-known/openid-configuration', base);
   const name = `OpenID provider ${issuer}: GET ${url.pathname}`;
   return await http

@@ -41,24 +41,17 @@ export function nameOf(url: URL | string): string {
 /**
  * Returns the URL for requests. `s3://bucket/key` becomes a path of the endpoint.
  *
+ * @param url result of {@link artifactUrl}
  * @throws ImageError `invalid-configuration`
  */
 export function wireUrl(url: string, s3Endpoint: string | undefined): URL {
-  const parsed = URL.parse(url);
-  if (parsed === null) throw unusable('it is not absolute', 'resolve it against the log URL of its build');
-  if (parsed.protocol === 's3:') {
-    const endpoint = URL.parse(s3Endpoint ?? '');
-    if (endpoint === null) throw unusable(`the endpoint of ${nameOf(parsed)} is unknown`, 'set s3-endpoint');
-    endpoint.pathname = `${endpoint.pathname.replace(/\/$/, '')}/${parsed.host}${parsed.pathname}`;
-    return endpoint;
+  const parsed = new URL(url);
+  if (parsed.protocol !== 's3:') return parsed;
+  if (s3Endpoint === undefined) {
+    const reason = `the endpoint of ${nameOf(parsed)} is unknown; set s3-endpoint`;
+    throw new ImageError('invalid-configuration', `the URL of an artifact cannot be used: ${reason}`);
   }
-  if (SCHEMES.includes(parsed.protocol)) return parsed;
-  throw unusable(`its scheme is ${parsed.protocol.slice(0, -1)}`, 'publish it over http, https or s3');
-}
-
-function unusable(reason: string, remedy: string): ImageError {
-  return new ImageError(
-    'invalid-configuration',
-    `the URL of an artifact cannot be used: ${reason}; ${remedy}`,
-  );
+  const endpoint = new URL(s3Endpoint);
+  endpoint.pathname = `${endpoint.pathname.replace(/\/$/, '')}/${parsed.host}${parsed.pathname}`;
+  return endpoint;
 }

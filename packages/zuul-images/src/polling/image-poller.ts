@@ -5,7 +5,7 @@ import { isImageExpired } from '../zuul-artifact/available-artifacts.ts';
 import { imageSourceOf, type ZuulSettings } from '../zuul-settings.ts';
 import { BuildImporter, type BuildImporterOptions } from './build-importer.ts';
 import type { BuildReports } from './build-reports.ts';
-import { Poller } from './poller.ts';
+import { startPoller } from './poller.ts';
 
 /** Settings of {@link pollImage}. */
 export interface ImagePollerOptions extends Pick<BuildImporterOptions, 'site' | 'logger'> {
@@ -39,7 +39,7 @@ export function pollImage(
   let importer: BuildImporter | undefined;
   // Precedes the poller, because a subscription that throws must leave nothing running.
   const unsubscribe = mqtt && reports.subscribe(mqtt, { job, wake: () => poller.wake() });
-  const poller = new Poller({
+  const poller = startPoller({
     name,
     poll: async (signal) => {
       importer ??= await createImporter(); // an unreadable file is logged, and read again by the next poll

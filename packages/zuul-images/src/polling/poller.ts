@@ -11,7 +11,7 @@ const MAX_PAUSE = 900_000;
 /** Minimum pause between two polls in milliseconds, regardless of wake-ups. */
 const MIN_PAUSE = 1_000;
 
-/** Settings of a {@link Poller}. */
+/** Settings of {@link startPoller}. */
 export interface PollerOptions {
   /** Subject of the polls in messages: `noble`. */
   readonly name: string;
@@ -25,69 +25,58 @@ export interface PollerOptions {
   readonly random?: () => number;
 }
 
-/** Polls at once, then at intervals and when it is woken, and less often while polls fail. */
-export class Poller {
-  readonly #options: PollerOptions;
-  readonly #clock: Clock;
-  readonly #random: () => number;
-  readonly #closing = new AbortController();
-  readonly #running: Promise<void>;
-  #woken = Promise.withResolvers<void>();
-
-  constructor(options: PollerOptions) {
-    this.#options = options;
-    this.#clock = options.clock ?? SYSTEM_CLOCK;
-    this.#random = options.random ?? Math.random;
-    this.#running = this.#run(this.#closing.signal);
-  }
-
+/** A running poller. */
+export interface Poller {
   /** Causes a poll now, or after the current one. */
-  wake(): void {
-    this.#woken.resolve();
-  }
-
+  wake(): void;
   /** Aborts the current poll, and resolves when it has ended. */
-  async close(): Promise<void> {
-    this.#closing.abort();
-    await this.#running;
-  }
+  close(): Promise<void>;
+}
 
-  async #run(signal: AbortSignal): Promise<void> {
-    for (let failures = 0; !signal.aborted; ) {
-      this.#woken = Promise.withResolvers();
-      failures = (await this.#poll(signal)) ? 0 : failures + 1;
-      await this.#rest(this.#pauseAfter(failures), signal);
-    }
-  }
-
-  /** Polls once. Returns whether the poll succeeded. */
-  async #poll(signal: AbortSignal): Promise<boolean> {
-    const { name, poll, logger } = this.#options;
-    try {
-      await poll(signal);
-      return true;
-    } catch (error) {
-      if (!signal.aborted)
-        logger.warn(`polling for new builds of ${name} failed: ${(error as Error).message}`);
-      return false;
-    }
-  }
-
-  #pauseAfter(failures: number): number {
-    const { interval } = this.#options;
-    const longest = Math.max(interval, MAX_PAUSE);
-    return Math.min(longest, interval * 2 ** failures) * (1 - this.#random() * JITTER);
-  }
-
+/** Polls at once, then at intervals and when it is woken, and less often while polls fail. */
+export function startPoller({
+  name,
+  poll,
+  interval,
+  logger,
+  clock = SYSTEM_CLOCK,
+  random = Math.random,
+}: PollerOptions): Poller {
+  const closing = new AbortController();
+  const { signal } = closing;
+  let woken = Promise.withResolvers<void>();
   /** Sleeps until the end of the pause, or until the poller is woken. */
-  async #rest(pause: number, signal: AbortSignal): Promise<void> {
+  const rest = async (pause: number): Promise<void> => {
     const over = new AbortController();
     const either = AbortSignal.any([signal, over.signal]);
-    const sleep = async (milliseconds: number): Promise<void> =>
-      this.#clock.sleep(milliseconds, either).catch(() => undefined);
+    const sleep = (milliseconds: number): Promise<void> =>
+      clock.sleep(milliseconds, either).catch(() => undefined);
     const shortest = Math.min(pause, MIN_PAUSE);
     await sleep(shortest);
-    await Promise.race([sleep(pause - shortest), this.#woken.promise]);
+    await Promise.race([sleep(pause - shortest), woken.promise]);
     over.abort();
-  }
+  };
+  const run = async (): Promise<void> => {
+    for (let failures = 0; !signal.aborted; ) {
+      woken = Promise.withResolvers();
+      try {
+        await poll(signal);
+        failures = 0;
+      } catch (error) {
+        if (signal.aborted) return;
+        logger.warn(`polling for new builds of ${name} failed: ${(error as Error).message}`);
+        failures += 1;
+      }
+      const longest = Math.max(interval, MAX_PAUSE);
+      await rest(Math.min(longest, interval * 2 ** failures) * (1 - random() * JITTER));
+    }
+  };
+  const running = run();
+  return {
+    wake: () => woken.resolve(),
+    close: async () => {
+      closing.abort();
+      await running;
+    },
+  };
 }

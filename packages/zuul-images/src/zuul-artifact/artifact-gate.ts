@@ -1,6 +1,12 @@
 import { readFile, rm } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { type BuilderServices, ImageError } from '@nodepool-builder/image-builder';
+import {
+  type BuildContext,
+  type BuilderServices,
+  type GatedFile,
+  ImageError,
+  type OperationOptions,
+} from '@nodepool-builder/image-builder';
 import { checksumsOf, MAX_ATTESTATION_SIZE } from '@nodepool-builder/image-builder/internal';
 import type { ZuulBuild } from '../api/zuul-build.ts';
 import type { ImageArtifact } from '../builds/image-artifact.ts';
@@ -29,45 +35,44 @@ interface CheckedArtifact {
   readonly access: ArtifactAccess;
 }
 
-/**
- * Rejects an artifact without the attestations that an image's `require-attestation` requires.
- *
- * @throws ImageError `attestation-refused`, and errors of `downloadArtifact`
- */
-export type ArtifactGate = (
-  checked: CheckedArtifact,
-  signal: AbortSignal,
-  log: (line: string) => void,
-) => Promise<void>;
+/** Checks a file with its attestations. @throws ImageError `attestation-refused` */
+export type FileCheck = (file: GatedFile, options: OperationOptions) => Promise<void>;
 
 /**
- * Returns the gate of an image; undefined if its artifacts need no attestation.
+ * Returns the check of an image's artifacts; undefined if they need no attestation.
  *
  * @throws ImageError `invalid-configuration` in a program that cannot verify attestations
  */
-export function artifactGate(
+export function fileCheckOf(
   { 'require-attestation': required }: ZuulSettings,
-  services: Pick<BuilderServices, 'attestationGate'>,
-): ArtifactGate | undefined {
+  { checkAttestations }: Pick<BuilderServices, 'checkAttestations'>,
+): FileCheck | undefined {
   if (required === undefined) return undefined;
-  const gate = services.attestationGate?.(required);
-  if (gate === undefined) {
-    const message = 'this program cannot verify attestations; remove require-attestation of the image';
-    throw new ImageError('invalid-configuration', message);
+  if (checkAttestations !== undefined) return (...args) => checkAttestations(required, ...args);
+  const message = 'this program cannot verify attestations; remove require-attestation of the image';
+  throw new ImageError('invalid-configuration', message);
+}
+
+/**
+ * Rejects an artifact without the required attestations.
+ *
+ * @throws ImageError `attestation-refused`, and errors of `downloadArtifact`
+ */
+export async function checkArtifact(
+  checked: CheckedArtifact,
+  checkFile: FileCheck,
+  { signal, log }: Pick<BuildContext, 'signal' | 'log'>,
+): Promise<void> {
+  const { artifact, file } = checked;
+  const name = `artifact ${nameOf(artifact.url)}`;
+  const attestations = [];
+  for (const url of attestationUrls(checked)) {
+    const text = await fetchText(url, checked, signal);
+    if (text !== undefined) attestations.push({ place: nameOf(url), text });
   }
-  return async (checked, signal, log) => {
-    const { artifact, file } = checked;
-    const name = `artifact ${nameOf(artifact.url)}`;
-    const attestations = [];
-    for (const url of attestationUrls(checked)) {
-      const text = await fetchText(url, checked, signal);
-      if (text !== undefined) attestations.push({ place: nameOf(url), text });
-    }
-    const sha256 = file.sha256 ?? (await checksumsOf(file.path, { signal })).sha256;
-    const fileName = basename(unpackedName(artifact.url));
-    await gate.check({ name, fileName, sha256, attestations }, { signal });
-    log(`${name} has the required attestations`);
-  };
+  const sha256 = file.sha256 ?? (await checksumsOf(file.path, { signal })).sha256;
+  await checkFile({ name, fileName: basename(unpackedName(artifact.url)), sha256, attestations }, { signal });
+  log(`${name} has the required attestations`);
 }
 
 /** Returns the URLs of an artifact's attestations: artifacts of its build, or else the file next to it. */

@@ -19,7 +19,7 @@ import type { ImageArtifact } from '../builds/image-artifact.ts';
 import { nameOf } from '../download/artifact-url.ts';
 import type { ArtifactAccess } from '../download/http-source.ts';
 import { imageSourceOf, type ZuulSettings } from '../zuul-settings.ts';
-import { type ArtifactGate, artifactGate } from './artifact-gate.ts';
+import { checkArtifact, type FileCheck, fileCheckOf } from './artifact-gate.ts';
 import { artifactAccessOf, availableArtifacts } from './available-artifacts.ts';
 import { fetchArtifact } from './fetch-artifact.ts';
 import { fetchPackageList } from './fetch-package-list.ts';
@@ -35,18 +35,18 @@ import { wantedBuilds } from './wanted-builds.ts';
 export async function fetchImage(
   settings: ZuulSettings,
   context: FullBuildContext,
-  services: Pick<BuilderServices, 'attestationGate'>,
+  services: Pick<BuilderServices, 'checkAttestations'>,
 ): Promise<void> {
   const { log, diskimage } = context;
   const logger: Logger = { debug: () => {}, info: log, warn: log, error: log };
-  const gate = artifactGate(settings, services);
+  const checkFile = fileCheckOf(settings, services);
   try {
     const [api, access] = await Promise.all([openZuulApi(settings, logger), artifactAccessOf(settings)]);
     let expired: ImageError | undefined;
     const source = imageSourceOf(diskimage.name, settings);
     for await (const wanted of wantedBuilds(api, source, context)) {
       try {
-        await fetchBuild(wanted, { imageName: source['image-name'], access, gate, logger }, context);
+        await fetchBuild(wanted, { imageName: source['image-name'], access, checkFile, logger }, context);
         return;
       } catch (error) {
         if (!(error instanceof ImageError) || error.code !== 'artifact-expired') throw error;
@@ -69,8 +69,8 @@ interface FetchServices {
   /** `image_name` in the metadata of artifacts. */
   readonly imageName: string;
   readonly access: ArtifactAccess;
-  /** Gate for artifacts; undefined if they need no attestation. */
-  readonly gate: ArtifactGate | undefined;
+  /** Check of artifacts; undefined if they need no attestation. */
+  readonly checkFile: FileCheck | undefined;
   readonly logger: Logger;
 }
 
@@ -97,7 +97,7 @@ async function fetchBuild(
 async function makeFormats(
   wanted: ImageBuild,
   kept: KeptFiles,
-  { access, gate, logger }: FetchServices,
+  { access, checkFile, logger }: FetchServices,
   context: FullBuildContext,
 ): Promise<void> {
   const { formats, outputPath, progress, log, signal, maxDiskSize } = context;
@@ -120,7 +120,9 @@ async function makeFormats(
         context.reserveSpace(await context.stateDirectory(), bytes);
       const options = { access, logger, reserve, signal, onProgress, maxDiskSize };
       const file = files.get(format) ?? (await fetchArtifact(artifact, kept, options));
-      await gate?.({ artifact, file, build: wanted.build, kept, access }, signal, log);
+      if (checkFile !== undefined) {
+        await checkArtifact({ artifact, file, build: wanted.build, kept, access }, checkFile, context);
+      }
       files.set(format, file);
       // A link is used, so that the next attempt finds the file if this process dies before the image is published.
       if (formats.includes(format)) await link(file.path, outputPath(format));

@@ -86,12 +86,4 @@ describe('a token for client credentials', () => {
     );
     assert.deepEqual(provider.asked, []);
   });
-
-  test('a client-credentials token needs a provider’s URL', async (t) => {
-    const fixture = await TokenFixture.create(t);
-    const settings = { issuer: 'zuul', 'client-id': 'c', 'secret-file': fixture.path('key') };
-    const credentials = createCredentials({ 'client-credentials': settings });
-    assert.ok(credentials !== undefined);
-    await assert.rejects(tokenOf(credentials, ON), zuulFailure('invalid-settings', 'issuer'));
-  });
 });

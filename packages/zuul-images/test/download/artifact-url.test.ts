@@ -53,12 +53,10 @@ test('a bucket URL becomes a path of the S3 endpoint', () => {
   }
 });
 
-test('the error for an unusable URL does not contain its query', () => {
-  for (const [url, message] of [
-    ['images/a.raw?sig=secret', /^(?!.*secret).*not absolute; resolve it/],
-    ['s3://images/a.raw?sig=secret', /^(?!.*secret).*s3:\/\/images\/a.raw is unknown; set s3-endpoint/],
-    ['file:///etc/passwd', /its scheme is file/],
-  ] as const) {
-    assert.throws(() => wireUrl(url, undefined), withCode('invalid-configuration', message));
-  }
+test('the error for a bucket URL without an endpoint does not contain its query', () => {
+  const message = /^(?!.*secret).*s3:\/\/images\/a.raw is unknown; set s3-endpoint/;
+  assert.throws(
+    () => wireUrl('s3://images/a.raw?sig=secret', undefined),
+    withCode('invalid-configuration', message),
+  );
 });

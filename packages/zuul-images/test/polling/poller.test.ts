@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { describe, type TestContext, test } from 'node:test';
 import type { Clock } from '@nodepool-builder/image-builder/plugin';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
-import { Poller, type PollerOptions } from '../../src/polling/poller.ts';
+import { type Poller, type PollerOptions, startPoller } from '../../src/polling/poller.ts';
 
 /** A clock whose sleeps the test ends. */
 class HeldClock implements Clock {
@@ -76,7 +76,7 @@ function poll(t: TestContext, task: PollerOptions['poll'], more: Partial<PollerO
   const clock = new HeldClock();
   const logger = new RecordingLogger();
   const polls = new Polls();
-  const poller = new Poller({
+  const poller = startPoller({
     name: 'noble',
     interval: 60_000,
     random: () => 0,

@@ -1,7 +1,7 @@
 // Not a unit test: it starts servers and programs.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { type GatedFile, ImageError } from '@nodepool-builder/image-builder';
+import { type GatedFile, ImageError, type RequiredAttestation } from '@nodepool-builder/image-builder';
 import { ArtifactServer, digest, idOf, ZuulSite } from './zuul-site.ts';
 
 const server = await ArtifactServer.start();
@@ -12,13 +12,11 @@ const REQUIRED = { 'require-attestation': { 'trusted-keys': ['zuul.pub'] } };
 /** A gate that records its input, and rejects artifacts without the attestation `good`. */
 function recordingGate(seen: GatedFile[]) {
   return {
-    attestationGate: () => ({
-      check: async (file: GatedFile) => {
-        seen.push(file);
-        if (file.attestations.some(({ text }) => text === 'good')) return;
-        throw new ImageError('attestation-refused', `${file.name} is refused: it has no attestation`);
-      },
-    }),
+    checkAttestations: async (_: RequiredAttestation, file: GatedFile) => {
+      seen.push(file);
+      if (file.attestations.some(({ text }) => text === 'good')) return;
+      throw new ImageError('attestation-refused', `${file.name} is refused: it has no attestation`);
+    },
   };
 }
 

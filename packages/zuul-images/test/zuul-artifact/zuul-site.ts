@@ -115,7 +115,7 @@ export class ZuulSite {
   builder(
     diskimage: Partial<DiskImage> = {},
     settings: Partial<ZuulSettings> = {},
-    services: Pick<BuilderServices, 'attestationGate'> = {},
+    services: Pick<BuilderServices, 'checkAttestations'> = {},
   ): ZuulArtifactBuilder {
     return new ZuulArtifactBuilder(
       { name: 'noble', formats: ['qcow2'], ...diskimage },
