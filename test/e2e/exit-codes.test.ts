@@ -61,7 +61,7 @@ setUp(async (undo) => {
 const CASES: readonly (readonly [line: string, reason: ExitReason, error: RegExp])[] = [
   // Options that require, or exclude, each other.
   ['prune --provider directory:pool', 'usage', /name what to delete, with --keep, --older-than or both/],
-  ['latest --provider pool --image a --filter name=b', 'usage', /cannot be used with option/],
+  ['latest --provider pool --cloud-image a --filter name=b', 'usage', /cannot be used with option/],
   ['latest --provider directory:pool --filter color=red', 'usage', /color/],
   ['latest --provider directory: --filter name=b', 'usage', /--provider directory: is incomplete/],
   ['validate --schema a.yaml b.yaml', 'usage', /--schema takes one file/],

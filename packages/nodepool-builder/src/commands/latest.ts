@@ -6,7 +6,6 @@ import type { Modules } from '../configuration/modules.ts';
 import { findCloudImage, findLatest, noImage } from '../site/choose-image.ts';
 import {
   CommandError,
-  choiceOf,
   errorLine,
   type JsonOptions,
   printResult,
@@ -21,7 +20,6 @@ import { type Column, formatTime, textTable } from './table.ts';
 
 interface LatestOptions extends ProviderOptions, JsonOptions {
   readonly filter?: readonly string[];
-  readonly image?: string;
   readonly cloudImage?: string;
   readonly known?: readonly string[];
   readonly explain?: true;
@@ -47,15 +45,9 @@ export function register(program: Command, modules: () => Promise<Modules>): voi
     )
     .addOption(
       new Option(
-        '--image <name>',
-        'filter by the image-filters of this image of the provider in nodepool.yaml',
-      ).conflicts('filter'),
-    )
-    .addOption(
-      new Option(
         '--cloud-image <name>',
         'use this entry of cloud-images of nodepool.yaml, of the provider or of the top level',
-      ).conflicts(['filter', 'image']),
+      ).conflicts('filter'),
     )
     .option(
       '--known <external-id>',
@@ -172,25 +164,12 @@ export const LATEST = recordSchema(
 );
 
 function selectionOf(
-  { filter = [], image, cloudImage }: LatestOptions,
+  { filter = [], cloudImage }: LatestOptions,
   configuration: ProviderConfiguration,
 ): Pick<CloudImageConfiguration, 'imageId' | 'filters'> {
-  if (cloudImage !== undefined) return cloudImageOf(configuration, cloudImage);
-  if (image === undefined) return { filters: filter.map(filterEntry) };
-  const { name, entry } = configuration;
-  const filters = entry.images.find((configured) => configured.name === image)?.['image-filters'];
-  if (filters !== undefined) return { filters };
-  const usable = entry.images.filter((configured) => configured['image-filters'] !== undefined);
-  const names = usable.map((configured) => configured.name);
-  throw new CommandError(
-    `provider "${name}" has no image "${image}" with image-filters in a nodepool.yaml; ${choiceOf(names)}; or use --filter`,
-    'not-found',
-  );
-}
-
-function cloudImageOf(configuration: ProviderConfiguration, name: string): CloudImageConfiguration {
+  if (cloudImage === undefined) return { filters: filter.map(filterEntry) };
   try {
-    return findCloudImage(configuration, name);
+    return findCloudImage(configuration, cloudImage);
   } catch (error) {
     throw new CommandError(errorLine(error), 'not-found', { cause: error });
   }

@@ -102,6 +102,4 @@ export interface ProviderImageConfiguration {
   /** True if a manager pauses uploads of the image. */
   readonly pause: boolean;
   readonly meta: Readonly<Record<string, string>>;
-  /** Filters that select an image of the provider for `nodepool-builder latest`. */
-  readonly 'image-filters'?: readonly FilterEntry[];
 }

@@ -1,11 +1,5 @@
-import {
-  type Diagnostic,
-  ImageError,
-  type ProviderModule,
-  parseImageFilter,
-} from '@nodepool-builder/image-builder';
+import type { Diagnostic, ProviderModule } from '@nodepool-builder/image-builder';
 import { below, missingKeys, nameDiagnostics, namesOf } from './checks.ts';
-import { toFilterEntries } from './cloud-images.ts';
 import { imageIdDiagnostics } from './disk-image-checks.ts';
 import type { ConfigurationParts } from './parts.ts';
 import type { ListedProvider } from './provider.ts';
@@ -94,18 +88,9 @@ function* optionDiagnostics(name: string): Iterable<Diagnostic> {
   yield { pointer: '', severity: 'warning', reason, remedy: 'choose a plain name' };
 }
 
-function* imageDiagnostics(
-  { diskimage, 'image-filters': filters }: ProviderImageSource,
-  module: ProviderModule,
-): Iterable<Diagnostic> {
+function* imageDiagnostics({ diskimage }: ProviderImageSource, module: ProviderModule): Iterable<Diagnostic> {
   if (diskimage && module.images === undefined) {
     const reason = `has no effect: a provider of type ${module.type} does not store images`;
     yield { pointer: '/diskimage', reason, remedy: 'remove the image there', severity: 'warning' };
-  }
-  try {
-    parseImageFilter(toFilterEntries(filters ?? []));
-  } catch (error) {
-    if (!(error instanceof ImageError)) throw error;
-    yield { pointer: '/image-filters', reason: `is invalid: ${error.message}`, remedy: 'correct it' };
   }
 }

@@ -77,10 +77,6 @@ const PROVIDER_IMAGE = {
       default: false,
       description: 'The manager does not upload this image; uploaded images stay.',
     },
-    'image-filters': {
-      ...IMAGE_FILTERS,
-      description: 'Filters for `nodepool-builder latest --image`. An image must match all of them.',
-    },
   },
 } as const satisfies ObjectSchema;
 

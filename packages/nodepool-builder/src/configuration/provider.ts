@@ -6,7 +6,7 @@ import type {
   ProviderModule,
 } from '@nodepool-builder/image-builder';
 import { lastOfEachName, ownSettings, toText } from '../yaml/values.ts';
-import { cloudImagesOf, toFilterEntries } from './cloud-images.ts';
+import { cloudImagesOf } from './cloud-images.ts';
 import type { ProviderConfiguration, ProviderImageConfiguration, ProviderSettings } from './configuration.ts';
 import {
   type CloudImageSource,
@@ -107,7 +107,7 @@ async function prepare(
 }
 
 function toImage(source: ProviderImageSource): ProviderImageConfiguration {
-  const { name, diskimage, pause = false, meta, 'image-filters': filters } = source;
+  const { name, diskimage, pause = false, meta } = source;
   return {
     name,
     ...(diskimage && { diskimage }),
@@ -115,7 +115,6 @@ function toImage(source: ProviderImageSource): ProviderImageConfiguration {
     meta: Object.fromEntries(
       Object.entries(meta ?? {}).flatMap(([key, value]) => (value === null ? [] : [[key, toText(value)]])),
     ),
-    ...(filters && { 'image-filters': toFilterEntries(filters) }),
   };
 }
 

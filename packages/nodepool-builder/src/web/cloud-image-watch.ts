@@ -13,8 +13,7 @@ import { recordSchema, TEXT, TEXT_OR_NULL, TIME_OR_NULL } from '../terms/record-
 /** Schema of a {@link CloudImageRecord}. */
 export const CLOUD_IMAGE_RECORD = recordSchema({
   provider: { ...TEXT, description: '`providers[].name`.' },
-  name: { ...TEXT, description: 'Name in `cloud-images`, or in `images` of the provider.' },
-  list: { enum: ['cloud-images', 'images'], description: 'List of the configuration that contains it.' },
+  name: { ...TEXT, description: 'Name in `cloud-images`.' },
   'external-id': {
     ...TEXT_OR_NULL,
     description: "The provider's id of the image that is currently chosen; null if none is known.",
@@ -50,7 +49,6 @@ export interface CloudImageWatchOptions {
 /** An image in a provider that the configuration chooses. */
 interface Choice {
   readonly configuration: ProviderConfiguration;
-  readonly list: CloudImageRecord['list'];
   readonly image: CloudImageConfiguration;
 }
 
@@ -119,7 +117,7 @@ export class CloudImageWatch {
     signal: AbortSignal,
   ): Promise<CloudImageRecord> {
     const { logger } = this.#options;
-    const subject = `provider ${name}, ${before.list}: ${image.name}`;
+    const subject = `provider ${name}, cloud-images: ${image.name}`;
     const withError = (error: string): Partial<CloudImageRecord> => {
       if (error !== before.error) logger.warn(`${subject}: ${error}`);
       return { error };
@@ -152,18 +150,12 @@ export class CloudImageWatch {
 const NO_IMAGE = { 'external-id': null, 'external-name': null, built: null, since: null } as const;
 
 function choicesOf(configuration: ProviderConfiguration): readonly Choice[] {
-  const uploads = configuration.entry.images.flatMap(({ name, 'image-filters': filters }) =>
-    filters === undefined ? [] : [{ name, filters }],
-  );
-  return [
-    ...configuration.cloudImages.map((image): Choice => ({ configuration, list: 'cloud-images', image })),
-    ...uploads.map((image): Choice => ({ configuration, list: 'images', image })),
-  ];
+  return configuration.cloudImages.map((image) => ({ configuration, image }));
 }
 
 /** Identifies a choice and its conditions. Other conditions make another choice. */
-function keyOf({ configuration, list, image }: Choice): string {
-  return JSON.stringify([configuration.name, list, image]);
+function keyOf({ configuration, image }: Choice): string {
+  return JSON.stringify([configuration.name, image]);
 }
 
 /** Returns whether an image needs no check, because its id is fixed or nothing can be chosen. */
@@ -171,7 +163,7 @@ function isFixed({ image }: Choice): boolean {
   return image.imageId !== undefined || image.reason !== undefined;
 }
 
-function unknownImage({ configuration, list, image }: Choice): CloudImageRecord {
+function unknownImage({ configuration, image }: Choice): CloudImageRecord {
   const { name, imageId = null, reason = null } = image;
-  return { provider: configuration.name, name, list, ...NO_IMAGE, 'external-id': imageId, error: reason };
+  return { provider: configuration.name, name, ...NO_IMAGE, 'external-id': imageId, error: reason };
 }
