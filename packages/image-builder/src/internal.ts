@@ -104,6 +104,7 @@ export { findProgram } from './process/find-program.ts';
 export { DIB_VARIABLES, hiddenValues, isPublicVariable } from './process/hidden-values.ts';
 export { environmentIn, INHERITED_VARIABLES, inheritedEnvironment } from './process/inherited-environment.ts';
 export { LineSplitter, readLines } from './process/line-splitter.ts';
+export { runSecretCommand } from './process/secret-command.ts';
 export { partDone, portion } from './progress.ts';
 export { machineArguments, optionValue, QEMU } from './qemu/machine-arguments.ts';
 export { DamagedRecordError, RecordDirectory, RecordType } from './record-directory.ts';

@@ -10,7 +10,7 @@ import type {
   TrustedKey,
   VerifiedSubject,
 } from './types.ts';
-import { type AttestedUpload, uploadFactsOf } from './upload-statement.ts';
+import { type UploadFacts, uploadFactsOf } from './upload-statement.ts';
 
 /**
  * Result of verifying a subject. It is proven if all links are, except the link of the materials, because a builder may
@@ -40,7 +40,7 @@ type AttestedBuild = Attested<BuildFacts>;
 interface Evidence {
   /** Builds and conversions, the newest last. */
   readonly builds: readonly AttestedBuild[];
-  readonly uploads: readonly Attested<AttestedUpload>[];
+  readonly uploads: readonly Attested<UploadFacts>[];
   /** Attestations that were changed or damaged. */
   readonly damaged: readonly ChainLink[];
   /** Messages about attestations whose key is not trusted. */
@@ -68,7 +68,7 @@ export function verifyChain(
 
 function readEvidence(attestations: readonly FoundAttestation[], keys: readonly TrustedKey[]): Evidence {
   const builds: AttestedBuild[] = [];
-  const uploads: Attested<AttestedUpload>[] = [];
+  const uploads: Attested<UploadFacts>[] = [];
   const damaged: ChainLink[] = [];
   const untrusted: string[] = [];
   for (const found of attestations) {
@@ -88,12 +88,16 @@ function readEvidence(attestations: readonly FoundAttestation[], keys: readonly 
     }
   }
   builds.sort((one, other) => finishTime(one) - finishTime(other));
-  uploads.sort((one, other) => one.facts.uploadedAt.getTime() - other.facts.uploadedAt.getTime());
+  uploads.sort((one, other) => uploadTime(one) - uploadTime(other));
   return { builds, uploads, damaged, untrusted };
 }
 
 function finishTime({ facts }: AttestedBuild): number {
   return facts.finishedAt?.getTime() ?? 0;
+}
+
+function uploadTime({ facts }: Attested<UploadFacts>): number {
+  return Date.parse(facts['uploaded-on']);
 }
 
 /** Returns the kind of an attestation that cannot be read, by its file name. */
@@ -153,7 +157,7 @@ class Chain {
   }: Omit<VerifiedSubject & { readonly kind: 'upload' }, 'kind'>): void {
     const name = `image ${externalId} of provider ${provider}`;
     const upload = this.#evidence.uploads.findLast(
-      ({ facts }) => facts.provider === provider && facts.externalId === externalId,
+      ({ facts }) => facts.provider === provider && facts['external-id'] === externalId,
     );
     if (upload === undefined) {
       this.#add('upload', name, 'unproven', this.#missing(`the upload of ${name} is not attested`));
@@ -161,23 +165,23 @@ class Chain {
     }
     const { facts } = upload;
     const contradiction = contradictionOf(facts);
-    const digests = Object.entries(facts.reportedDigests).map(([type, digest]) => `${type} ${digest}`);
+    const digests = Object.entries(facts['reported-digests']).map(([type, digest]) => `${type} ${digest}`);
     const reported = digests.length === 0 ? 'no digest' : digests.join(', ');
-    const done = `${facts.fileName} was uploaded on ${facts.uploadedAt.toISOString()}`;
-    const reason = contradiction ?? `${done} as ${facts.imageName}; the provider reported ${reported}`;
+    const done = `${facts.fileName} was uploaded on ${facts['uploaded-on']}`;
+    const reason = contradiction ?? `${done} as ${facts['image-name']}; the provider reported ${reported}`;
     this.#add('upload', name, contradiction === undefined ? 'proven' : 'refuted', reason, upload);
     if (downloaded !== undefined) {
       const isSame = downloaded === facts.sha256;
-      const other = `other bytes than ${facts.fileName} had${facts.isConverted ? ', which it converted' : ''}`;
+      const other = `other bytes than ${facts.fileName} had${facts.converted ? ', which it converted' : ''}`;
       const bytes = isSame ? 'the uploaded bytes' : other;
       const message = `the provider has ${bytes}: their sha256 is ${downloaded}`;
-      const ifOther = facts.isConverted ? 'unproven' : 'refuted';
+      const ifOther = facts.converted ? 'unproven' : 'refuted';
       this.#add('download', name, isSame ? 'proven' : ifOther, message);
     }
-    const build = this.#walkOrigin(facts.fileName, facts.sha256, facts.imageId);
-    if (build === undefined || facts.buildDigest === undefined) return;
-    if (facts.buildDigest !== build.verified.digest) {
-      const message = `the upload names another attestation of the build, sha256 ${facts.buildDigest}`;
+    const build = this.#walkOrigin(facts.fileName, facts.sha256, facts['image-id']);
+    const { 'build-digest': digest } = facts;
+    if (build !== undefined && digest !== undefined && digest !== build.verified.digest) {
+      const message = `the upload names another attestation of the build, sha256 ${digest}`;
       this.#add('upload', name, 'refuted', message, upload);
     }
   }
@@ -190,10 +194,10 @@ class Chain {
   #walkNamedFile({ path, sha256 }: Pick<LocalFile, 'path' | 'sha256'>): void {
     const name = basename(path);
     const upload = this.#evidence.uploads.findLast(
-      ({ facts }) => facts.externalId === name && facts.sha256 === sha256,
+      ({ facts }) => facts['external-id'] === name && facts.sha256 === sha256,
     );
     if (upload === undefined || this.#originOf(name, sha256) !== undefined) this.#walkFile({ path, sha256 });
-    else this.#walkUpload(upload.facts);
+    else this.#walkUpload({ provider: upload.facts.provider, externalId: name });
   }
 
   /** Follows the chain from a file to its build, and returns the build. */
@@ -320,12 +324,12 @@ function makes(name: string, sha256: string, imageId: string | undefined): (buil
 
 /** Returns the reason why the digest that a provider reported contradicts the upload. */
 function contradictionOf({
-  reportedDigests,
-  isConverted,
+  'reported-digests': digests,
+  converted,
   sha256,
   fileName,
-}: AttestedUpload): string | undefined {
-  const reported = reportedDigests.sha256?.toLowerCase();
-  if (reported === undefined || reported === sha256 || isConverted) return undefined;
+}: UploadFacts): string | undefined {
+  const reported = digests.sha256?.toLowerCase();
+  if (reported === undefined || reported === sha256 || converted) return undefined;
   return `the provider reported the sha256 ${reported}, but ${fileName} had ${sha256}`;
 }

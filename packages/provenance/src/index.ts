@@ -1,7 +1,6 @@
 export { readAttestations, uploadDocument } from './attestation-directory.ts';
-export { billOfMaterialsPath, readAttestedPackages } from './attested-packages.ts';
 export { comparePackages } from './bom/compare-packages.ts';
-export { readBillOfMaterials } from './bom/read-packages.ts';
+export { billOfMaterialsPath, readAttestedPackages, readBillOfMaterials } from './bom/read-packages.ts';
 export {
   BILL_OF_MATERIALS,
   type BuilderIdentity,
@@ -34,4 +33,4 @@ export type {
   TrustedKey,
   VerifiedSubject,
 } from './types.ts';
-export { type AttestedUpload, type UploadFacts, uploadFactsOf } from './upload-statement.ts';
+export { type FinishedUpload, type UploadFacts, uploadFactsOf } from './upload-statement.ts';

@@ -1,11 +1,9 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { resolve } from 'node:path';
+import { runSecretCommand } from '@nodepool-builder/image-builder/internal';
 import { ProvenanceError } from './errors.ts';
 import { keyIdOf, readKey, readPublicKey, signatureDigest } from './keys.ts';
 import type { Signer } from './types.ts';
-
-/** Timeout of the command in milliseconds. */
-const TIME_LIMIT = 60_000;
 
 /** Maximum size of the output in bytes. A signature has about a hundred. */
 const MAX_OUTPUT_SIZE = 4_096;
@@ -28,12 +26,12 @@ export interface SignerSettings {
 /**
  * Opens the key that signs attestations.
  *
- * @param timeLimit of the command in milliseconds
+ * @param timeLimit of the command in milliseconds; default a minute
  * @throws ProvenanceError `key-unusable`
  */
 export async function openSigner(
   { key, 'sign-command': signCommand, 'public-key': publicKey }: SignerSettings,
-  timeLimit: number = TIME_LIMIT,
+  timeLimit?: number,
 ): Promise<Signer> {
   if (key !== undefined) return await openKey(key, publicKey);
   if (signCommand === undefined || publicKey === undefined) {
@@ -45,7 +43,12 @@ export async function openSigner(
     keyId,
     publicKey: verifier,
     async sign(data, signal) {
-      const signature = await runSigner(signCommand, data, timeLimit, signal);
+      const limits = { maxSize: MAX_OUTPUT_SIZE, ...(timeLimit !== undefined && { timeLimit }) };
+      const result = await runSecretCommand(signCommand, { input: data, ...limits, signal });
+      if ('reason' in result) {
+        throw signingFailed(signCommand, `${result.reason}; run it by hand to see why`);
+      }
+      const signature = result.output;
       if (verifySignature(verifier, data, signature)) return signature;
       const found = `wrote ${signature.length} bytes that are not a signature by the key "${file}"`;
       const remedy =
@@ -79,37 +82,6 @@ async function openKey(file: string, publicFile: string | undefined): Promise<Si
   }
   const digest = signatureDigest(key) ?? null;
   return { keyId, publicKey, keyFile, sign: async (data) => sign(digest, data, key) };
-}
-
-async function runSigner(
-  [command = '', ...args]: readonly string[],
-  data: Buffer,
-  timeLimit: number,
-  signal?: AbortSignal,
-): Promise<Buffer> {
-  const { execa } = await import('execa'); // imported on demand, because execa has a hundred modules
-  signal?.throwIfAborted();
-  // Passes the whole environment, which may contain credentials for the command.
-  const result = await execa(command, args, {
-    input: data,
-    encoding: 'buffer',
-    stripFinalNewline: false, // a signature may end with this byte
-    stderr: 'ignore',
-    reject: false,
-    timeout: timeLimit,
-    maxBuffer: MAX_OUTPUT_SIZE,
-    killDescendants: true,
-    ...(signal !== undefined && { cancelSignal: signal }),
-  });
-  signal?.throwIfAborted();
-  if (!result.failed) return Buffer.from(result.stdout);
-  // execa's message quotes the arguments and the output.
-  const { timedOut, isMaxBuffer, exitCode, signal: killedBy, code } = result;
-  let reason = killedBy === undefined ? `could not be started (${code})` : `was killed by ${killedBy}`;
-  if (exitCode !== undefined) reason = `exited with ${exitCode}`;
-  if (isMaxBuffer) reason = `wrote more than ${MAX_OUTPUT_SIZE} bytes`;
-  if (timedOut) reason = `took longer than ${timeLimit / 1000} s`;
-  throw signingFailed([command], `${reason}; run it by hand to see why`);
 }
 
 function signingFailed([command]: readonly string[], reason: string): ProvenanceError {

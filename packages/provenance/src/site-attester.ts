@@ -23,9 +23,8 @@ import {
 import { signalOf } from '@nodepool-builder/image-builder/plugin';
 
 import { readAttestation, uploadDocument } from './attestation-directory.ts';
-import { billOfMaterialsPath } from './attested-packages.ts';
 import { inThread } from './bom/in-thread.ts';
-import { readPackages } from './bom/read-packages.ts';
+import { billOfMaterialsPath, readPackages } from './bom/read-packages.ts';
 import {
   type BillOfMaterialsOutcome,
   type BuilderIdentity,
@@ -34,7 +33,7 @@ import {
 } from './build-statement.ts';
 import { payloadDigest, signStatement } from './bundle.ts';
 import type { BundleText, Signer, Statement } from './types.ts';
-import { type UploadFacts, uploadStatement } from './upload-statement.ts';
+import { type FinishedUpload, uploadStatement } from './upload-statement.ts';
 
 /** Settings of a {@link SiteAttester}. */
 export interface SiteAttesterSettings extends BuilderIdentity {
@@ -91,9 +90,9 @@ export class SiteAttester implements ImageAttester {
   }
 
   /** Writes the attestation of an upload, and returns it. @throws ProvenanceError `signing-failed` */
-  async attestUpload(facts: UploadFacts, options: OperationOptions = {}): Promise<BundleText> {
-    const { directory, imageId, uploadId } = facts;
-    const statement = uploadStatement(facts, this.#now(), await buildDigestOf(directory, imageId));
+  async attestUpload(upload: FinishedUpload, options: OperationOptions = {}): Promise<BundleText> {
+    const { directory, 'image-id': imageId, 'upload-id': uploadId } = upload;
+    const statement = uploadStatement(upload, this.#now(), await buildDigestOf(directory, imageId));
     return await this.#write(directory, imageId, uploadDocument(uploadId), statement, options);
   }
 

@@ -7,13 +7,13 @@ import { readAttestations } from '../src/attestation-directory.ts';
 import { type ChainReport, verifyChain } from '../src/chain.ts';
 import { readTrustedKeys } from '../src/keys.ts';
 import type { FoundAttestation, LocalFile, VerifiedSubject } from '../src/types.ts';
-import type { UploadFacts } from '../src/upload-statement.ts';
+import type { FinishedUpload } from '../src/upload-statement.ts';
 import { createSite, finishBuild, NOW, type Site, sha256, writeKeys } from './site-fixture.ts';
 
 /** Creates a site with a built image, a converted file and an upload of each file. */
 interface BuiltSite extends Site {
   readonly files: readonly LocalFile[];
-  readonly upload: UploadFacts;
+  readonly upload: FinishedUpload;
   /** Content of all attestations about a subject. */
   readonly verify: (subject: VerifiedSubject, now?: Date) => Promise<ChainReport>;
   readonly attestations: () => Promise<FoundAttestation[]>;
@@ -28,27 +28,27 @@ async function builtSite(directory: string, imageId = 'debian-1'): Promise<Built
   assert.ok(raw !== undefined);
   const vhd = { ...raw, format: 'vhd' as const, sha256: sha256('vhd') };
   await attester.attestConversion({ imageId, imageName: 'debian', source: raw, file: vhd, directory });
-  const upload: UploadFacts = {
-    imageId,
-    imageName: 'debian',
+  const upload: FinishedUpload = {
+    'image-id': imageId,
+    'image-name': 'debian',
     provider: 'cloud',
-    providerType: 'openstack',
-    uploadId: 'one',
-    externalId: '7d1f',
+    'provider-type': 'openstack',
+    'upload-id': 'one',
+    'external-id': '7d1f',
     format: 'qcow2',
     sha256: sha256(`qcow2 of ${imageId}`),
-    reportedDigests: { sha512: 'f'.repeat(128) },
+    'reported-digests': { sha512: 'f'.repeat(128) },
     directory,
   };
   await attester.attestUpload(upload);
   const other = {
-    uploadId: 'two',
-    externalId: '8e2a',
+    'upload-id': 'two',
+    'external-id': '8e2a',
     provider: 'other',
     format: 'vhd',
     sha256: sha256('vhd'),
   };
-  await attester.attestUpload({ ...upload, ...other } as UploadFacts);
+  await attester.attestUpload({ ...upload, ...other } as FinishedUpload);
   const attestations = async (): Promise<FoundAttestation[]> => [
     ...(await readAttestations(directory, imageId)),
   ];
@@ -205,7 +205,7 @@ describe('the chain of an upload', () => {
 
   test('an upload’s chain of attestations is refuted by another digest that the provider reported', async (t) => {
     const { verify, attester, upload } = await builtSite(temporaryDirectory(t));
-    await attester.attestUpload({ ...upload, reportedDigests: { sha256: sha256('other') } });
+    await attester.attestUpload({ ...upload, 'reported-digests': { sha256: sha256('other') } });
     const report = await verify({ kind: 'upload', provider: 'cloud', externalId: '7d1f' });
     assert.equal(report.state, 'refuted');
     assert.match(reasons(report), /the provider reported the sha256/);
@@ -213,8 +213,8 @@ describe('the chain of an upload', () => {
 
   test('an upload’s chain of attestations is not refuted by an image that the provider has converted', async (t) => {
     const { verify, attester, upload } = await builtSite(temporaryDirectory(t));
-    const reportedDigests = { sha256: sha256('other') };
-    await attester.attestUpload({ ...upload, reportedDigests, isConverted: true });
+    const digests = { sha256: sha256('other') };
+    await attester.attestUpload({ ...upload, 'reported-digests': digests, converted: true });
     const subject = { kind: 'upload', provider: 'cloud', externalId: '7d1f' } as const;
     assert.equal((await verify(subject)).state, 'proven');
     const report = await verify({ ...subject, downloaded: sha256('other') });
@@ -286,7 +286,7 @@ describe('the chain of a file', () => {
 
   test('a file’s chain of attestations leads through its upload if it is named after the external-id', async (t) => {
     const { verify, attester, upload } = await builtSite(temporaryDirectory(t));
-    await attester.attestUpload({ ...upload, externalId: 'debian-debian-1.qcow2' });
+    await attester.attestUpload({ ...upload, 'external-id': 'debian-debian-1.qcow2' });
     const path = '/pool/debian-debian-1.qcow2';
     const report = await verify({ kind: 'file', path, sha256: upload.sha256 });
     assert.deepEqual(outline(report), ['upload proven', 'file proven', 'build proven', 'materials proven']);

@@ -5,26 +5,26 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { temporaryDirectory } from '../../../test/fixtures/scratch-directory.ts';
 import { readAttestations } from '../src/attestation-directory.ts';
-import { readAttestedPackages } from '../src/attested-packages.ts';
+import { readAttestedPackages } from '../src/bom/read-packages.ts';
 import { buildFactsOf } from '../src/build-statement.ts';
 import { payloadDigest, verifyBundle } from '../src/bundle.ts';
 import { ProvenanceError } from '../src/errors.ts';
 import { buildDigestOf } from '../src/site-attester.ts';
 import type { Signer } from '../src/types.ts';
-import { type UploadFacts, uploadFactsOf } from '../src/upload-statement.ts';
+import { type FinishedUpload, uploadFactsOf } from '../src/upload-statement.ts';
 import { provenanceFailure } from './provenance-failure.ts';
 import { createSite, finishBuild, NOW, sha256 } from './site-fixture.ts';
 
-const UPLOAD: Omit<UploadFacts, 'directory'> = {
-  imageId: 'debian-1',
-  imageName: 'debian',
+const UPLOAD: Omit<FinishedUpload, 'directory'> = {
+  'image-id': 'debian-1',
+  'image-name': 'debian',
   provider: 'cloud',
-  providerType: 'openstack',
-  uploadId: 'one',
-  externalId: '7d1f',
+  'provider-type': 'openstack',
+  'upload-id': 'one',
+  'external-id': '7d1f',
   format: 'qcow2',
   sha256: sha256('qcow2 of debian-1'),
-  reportedDigests: {},
+  'reported-digests': {},
 };
 
 describe('the attester of a site', () => {
@@ -52,7 +52,7 @@ describe('the attester of a site', () => {
     assert.equal(await buildDigestOf(directory, 'debian-1'), undefined);
     const early = await attester.attestUpload({ ...UPLOAD, directory });
     assert.equal(
-      uploadFactsOf(verifyBundle({ place: '', text: early }, trusted).statement)?.buildDigest,
+      uploadFactsOf(verifyBundle({ place: '', text: early }, trusted).statement)?.['build-digest'],
       undefined,
     );
     await attester.attestBuild(build);
@@ -68,9 +68,9 @@ describe('the attester of a site', () => {
     );
     assert.equal(found[2]?.text, text);
     const facts = uploadFactsOf(verifyBundle({ place: '', text }, trusted).statement);
-    assert.equal(facts?.buildDigest, payloadDigest(found[0]?.text ?? ''));
-    assert.equal(facts.buildDigest, await buildDigestOf(directory, 'debian-1'));
-    assert.deepEqual(facts.uploadedAt, NOW);
+    assert.equal(facts?.['build-digest'], payloadDigest(found[0]?.text ?? ''));
+    assert.equal(facts['build-digest'], await buildDigestOf(directory, 'debian-1'));
+    assert.equal(facts['uploaded-on'], NOW.toISOString());
   });
 
   test('a site that cannot sign attests nothing', async (t) => {

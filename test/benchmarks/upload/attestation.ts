@@ -41,15 +41,15 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   const attester = new SiteAttester({ ...names, signer, billOfMaterials: true });
   const attestUpload = (externalId: string): Promise<unknown> =>
     attester.attestUpload({
-      imageId: IMAGE_ID,
-      imageName: 'debian',
+      'image-id': IMAGE_ID,
+      'image-name': 'debian',
       provider: 'pool',
-      providerType: 'directory',
-      uploadId: 'upload-1',
-      externalId,
+      'provider-type': 'directory',
+      'upload-id': 'upload-1',
+      'external-id': externalId,
       format: 'raw',
       sha256: file.checksums.sha256,
-      reportedDigests: { sha256: file.checksums.sha256 },
+      'reported-digests': { sha256: file.checksums.sha256 },
       directory: images,
     });
 

@@ -72,15 +72,15 @@ suite("Debian's securesystemslib", () => {
         directory,
       });
       await attester.attestUpload({
-        imageId: 'image-1',
-        imageName: 'image',
+        'image-id': 'image-1',
+        'image-name': 'image',
         provider: 'cloud',
-        providerType: 'openstack',
-        uploadId: 'one',
-        externalId: '7d1f',
+        'provider-type': 'openstack',
+        'upload-id': 'one',
+        'external-id': '7d1f',
         format: 'qcow2',
         sha256,
-        reportedDigests: {},
+        'reported-digests': {},
         directory,
       });
       const bundles = (await readAttestations(directory, 'image-1')).map(({ place }) => place);

@@ -8,9 +8,7 @@ import {
   MAX_ATTESTATION_SIZE,
   readAttestation,
 } from '@nodepool-builder/image-builder/internal';
-
-/** File name of the bill of materials in `<image-id>.d`, and next to an image in a provider. */
-export const BILL_OF_MATERIALS = 'bom.cdx.json';
+import { BILL_OF_MATERIALS, billOfMaterialsPath } from '@nodepool-builder/provenance';
 
 /** Returns whether a document that is kept with an image is a statement rather than a bill of materials. */
 export function isAttestation({ name }: AttestationDocument): boolean {
@@ -22,7 +20,7 @@ export async function billOfMaterialsOf(
   directory: string,
   imageId: string,
 ): Promise<AttestationDocument | undefined> {
-  const path = join(directory, `${imageId}.d`, BILL_OF_MATERIALS);
+  const path = billOfMaterialsPath(directory, imageId);
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   const text = size > MAX_ATTESTATION_SIZE ? undefined : await readAttestation(path);
   return text === undefined ? undefined : { name: BILL_OF_MATERIALS, text };

@@ -9,7 +9,7 @@ import type {
   UploadResult,
 } from '@nodepool-builder/image-builder';
 import { checksumsOf } from '@nodepool-builder/image-builder/internal';
-import { buildDigestOf, readAttestations, type SiteAttester } from '@nodepool-builder/provenance';
+import { buildDigestOf, type SiteAttester, uploadDocument } from '@nodepool-builder/provenance';
 import type { ProviderConfiguration } from '../configuration/configuration.ts';
 import { errorLine } from '../terms/command-error.ts';
 import { attestationsOf, billOfMaterialsOf } from './documents.ts';
@@ -99,27 +99,27 @@ export class UploadAttestation {
       const { name, module, attributes } = this.#configuration;
       const region = attributes.region_name;
       const { sha256 } = file.checksums ?? (await checksumsOf(file.path, { signal }));
-      const facts = {
-        imageId,
-        imageName,
+      const { directory } = this.#repository;
+      const finished = {
+        'image-id': imageId,
+        'image-name': imageName,
         provider: name,
-        providerType: module.type,
+        'provider-type': module.type,
         ...(typeof region === 'string' && { region }),
-        uploadId,
-        externalId: uploaded.externalId,
+        'upload-id': uploadId,
+        'external-id': uploaded.externalId,
         format: file.format,
         sha256,
-        reportedDigests: uploaded.reported ?? {},
-        ...(uploaded.isConverted && { isConverted: true }),
-        directory: this.#repository.directory,
+        'reported-digests': uploaded.reported ?? {},
+        ...(uploaded.isConverted && { converted: true }),
+        directory,
       };
       // The image is not deleted before the statement is stored next to it.
       const text = await this.#repository.withImage(
         imageId,
-        async () => await this.attester.attestUpload(facts, { signal }),
+        async () => await this.attester.attestUpload(finished, { signal }),
       );
-      const document = { name: await this.#nameOf(imageId, text), text };
-      const { directory } = this.#repository;
+      const document = { name: uploadDocument(uploadId), text };
       const documents = [...(await attestationsOf(directory, imageId, file.format)), document];
       await provider.addAttestations?.(uploaded.externalId, documents, { signal });
       this.#bundles = documents.map((one) => one.text);
@@ -127,13 +127,5 @@ export class UploadAttestation {
     } catch (error) {
       return `the upload could not be attested: ${errorLine(error)}`;
     }
-  }
-
-  /** File name of an attestation. */
-  async #nameOf(imageId: string, text: string): Promise<string> {
-    const found = (await readAttestations(this.#repository.directory, imageId)).find(
-      (one) => one.text === text,
-    );
-    return found?.place.split('/').at(-1) ?? 'upload.sigstore.json';
   }
 }

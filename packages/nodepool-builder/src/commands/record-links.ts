@@ -1,10 +1,10 @@
 import { formatRow, isImageFormat } from '@nodepool-builder/image-builder/internal';
 import {
-  type AttestedUpload,
   type BuildFacts,
   type ChainReport,
   type FoundAttestation,
   type TrustedKey,
+  type UploadFacts,
   uploadFactsOf,
   verifyBundle,
 } from '@nodepool-builder/provenance';
@@ -20,7 +20,7 @@ type Comparison = readonly [
 /** Verified facts about an image. */
 interface Proof {
   readonly build: BuildFacts | undefined;
-  readonly upload: AttestedUpload | undefined;
+  readonly upload: UploadFacts | undefined;
 }
 
 /**
@@ -95,29 +95,29 @@ function comparisons(
     case 'upload': {
       const { id, imageId, provider, imageName, externalId, diskimage } = record.upload;
       return [
-        ['upload-id', id, uploaded?.uploadId],
-        ['image-id', imageId, uploaded?.imageId],
+        ['upload-id', id, uploaded?.['upload-id']],
+        ['image-id', imageId, uploaded?.['image-id']],
         ['provider', provider, uploaded?.provider],
-        ['image-name', imageName, uploaded?.imageName],
-        ['external-id', externalId, uploaded?.externalId],
+        ['image-name', imageName, uploaded?.['image-name']],
+        ['external-id', externalId, uploaded?.['external-id']],
         ['disk image', diskimage, built?.imageName],
       ];
     }
     case 'provider': {
       const { image } = record;
       return [
-        ['image-id', image.imageId, uploaded?.imageId],
-        ['upload-id', image.uploadId, uploaded?.uploadId],
-        ['image-name', image.imageName, uploaded?.imageName],
+        ['image-id', image.imageId, uploaded?.['image-id']],
+        ['upload-id', image.uploadId, uploaded?.['upload-id']],
+        ['image-name', image.imageName, uploaded?.['image-name']],
         ['SHA-256', image.checksums?.sha256, uploaded?.sha256],
         ...Object.entries(image.reported ?? {}).map(
           ([name, digest]): Comparison => [
             `${name} of the stored bytes`,
             digest,
-            uploaded?.reportedDigests[name],
+            uploaded?.['reported-digests'][name],
           ],
         ),
-        ['attestation-sha256', record.buildDigest, uploaded?.buildDigest],
+        ['attestation-sha256', record.buildDigest, uploaded?.['build-digest']],
       ];
     }
   }
@@ -143,14 +143,14 @@ function digestIn(
 function attestedUpload(
   { subject, attestations }: Evidence,
   keys: readonly TrustedKey[],
-): AttestedUpload | undefined {
+): UploadFacts | undefined {
   if (subject.kind !== 'upload') return undefined;
   return attestations
     .flatMap((found) => verifiedUpload(found, keys) ?? [])
-    .find(({ provider, externalId }) => provider === subject.provider && externalId === subject.externalId);
+    .find((one) => one.provider === subject.provider && one['external-id'] === subject.externalId);
 }
 
-function verifiedUpload(found: FoundAttestation, keys: readonly TrustedKey[]): AttestedUpload | undefined {
+function verifiedUpload(found: FoundAttestation, keys: readonly TrustedKey[]): UploadFacts | undefined {
   try {
     return uploadFactsOf(verifyBundle(found, keys).statement);
   } catch {

@@ -1,15 +1,22 @@
 import { readFile } from 'node:fs/promises';
-import { type IssuedToken, SYSTEM_CLOCK, TokenKeeper } from '@nodepool-builder/image-builder/internal';
+import {
+  type IssuedToken,
+  runSecretCommand,
+  SYSTEM_CLOCK,
+  TokenKeeper,
+} from '@nodepool-builder/image-builder/internal';
 import { type Clock, CloudError } from '@nodepool-builder/image-builder/plugin';
 import { ZuulHttp } from '../api/zuul-http.ts';
 import type { AuthSettings } from '../zuul-settings.ts';
 import { bearerToken } from './bearer-token.ts';
 import { requestToken } from './client-credentials.ts';
-import { mintToken } from './json-web-token.ts';
-import { tokenOfCommand } from './token-command.ts';
+import { expiryOf, mintToken } from './json-web-token.ts';
 
 /** Minimum remaining lifetime in milliseconds, because a token may expire on its way. */
 const MIN_LIFETIME = 30_000;
+
+/** Maximum size of a command's output in bytes. */
+const MAX_OUTPUT_SIZE = 65_536;
 
 /** Bearer tokens for the API. They throw CloudError `credentials-unusable`, and errors of the issuer. */
 export type ZuulCredentials = TokenKeeper<IssuedToken>;
@@ -46,6 +53,22 @@ export function createCredentials(
     const secret = await readSecret(client['secret-file']);
     return await requestToken(client, secret, http, clock, signal);
   });
+}
+
+/**
+ * Runs a command that prints a token. Messages contain nothing of its output.
+ *
+ * @throws CloudError `credentials-unusable`
+ */
+async function tokenOfCommand(command: readonly string[], signal: AbortSignal): Promise<IssuedToken> {
+  const result = await runSecretCommand(command, { maxSize: MAX_OUTPUT_SIZE, signal });
+  const name = `the command "${command[0]}" of auth`;
+  if ('reason' in result) {
+    const message = `${name} ${result.reason}; run it by hand to see why`;
+    throw new CloudError('credentials-unusable', message);
+  }
+  const value = bearerToken(result.output.toString(), `the output of ${name}`);
+  return { value, expiresAt: expiryOf(value) };
 }
 
 /** Reads a secret without the line end that editors add. It is read at each use, so that a new one needs no restart. */

@@ -1,13 +1,11 @@
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
-import { type Package, readBillOfMaterials } from '@nodepool-builder/provenance';
+import { billOfMaterialsPath, type Package, readBillOfMaterials } from '@nodepool-builder/provenance';
 import { errorLine } from '../../terms/command-error.ts';
 import { TEXT } from '../../terms/record-schema.ts';
-import { BILL_OF_MATERIALS } from '../documents.ts';
 
 /** Maximum size of a list in gzip and base64, in bytes. The list of an image with 2,000 packages has about 60 KiB. */
 const MAX_SIZE = 512 * 1024;
@@ -49,7 +47,7 @@ export async function packageListOf(
   imageId: string,
   logger: Pick<Logger, 'warn'>,
 ): Promise<string | undefined> {
-  const path = join(imagesDirectory, `${imageId}.d`, BILL_OF_MATERIALS);
+  const path = billOfMaterialsPath(imagesDirectory, imageId);
   if (!existsSync(path)) return undefined;
   try {
     const list = await packPackages(await readBillOfMaterials(path));

@@ -101,15 +101,15 @@ export class AttestedSite {
       ...fields,
     };
     const text = await this.#attester.attestUpload({
-      imageId,
-      imageName: 'debian',
+      'image-id': imageId,
+      'image-name': 'debian',
       provider,
-      providerType: 'openstack',
-      uploadId: id,
-      externalId: `external-${id}`,
+      'provider-type': 'openstack',
+      'upload-id': id,
+      'external-id': `external-${id}`,
       format: 'qcow2',
       sha256: SHA256,
-      reportedDigests: { sha512: 'ef'.repeat(64) },
+      'reported-digests': { sha512: 'ef'.repeat(64) },
       directory: this.directory,
     });
     this.documents.push({ kind: 'attestation', imageId, uploadId: id, text });

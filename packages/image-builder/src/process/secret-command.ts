@@ -1,0 +1,44 @@
+/** Settings of {@link runSecretCommand}. */
+export interface SecretCommandOptions {
+  /** Standard input. Default: it is closed. */
+  readonly input?: Buffer;
+  /** Maximum size of the output in bytes. */
+  readonly maxSize: number;
+  /** Timeout in milliseconds. Default: a minute. */
+  readonly timeLimit?: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Runs a command that prints a secret, such as a token or a signature. It gets the whole environment, which may contain
+ * its credentials.
+ *
+ * @returns the output, or the reason why there is none, which quotes neither the arguments nor the output
+ * @throws the signal's reason
+ */
+export async function runSecretCommand(
+  [command = '', ...args]: readonly string[],
+  { input, maxSize, timeLimit = 60_000, signal }: SecretCommandOptions,
+): Promise<{ readonly output: Buffer } | { readonly reason: string }> {
+  const { execa } = await import('execa'); // imported on demand, as in command.ts
+  signal?.throwIfAborted();
+  const result = await execa(command, args, {
+    ...(input === undefined ? { stdin: 'ignore' as const } : { input }),
+    encoding: 'buffer',
+    stripFinalNewline: false, // a signature may end with this byte
+    stderr: 'ignore',
+    reject: false,
+    timeout: timeLimit,
+    maxBuffer: maxSize,
+    killDescendants: true,
+    ...(signal !== undefined && { cancelSignal: signal }),
+  });
+  signal?.throwIfAborted();
+  if (!result.failed) return { output: Buffer.from(result.stdout) };
+  const { timedOut, isMaxBuffer, exitCode, signal: killedBy, code } = result;
+  let reason = killedBy === undefined ? `could not be started (${code})` : `was killed by ${killedBy}`;
+  if (exitCode !== undefined) reason = `exited with ${exitCode}`;
+  if (isMaxBuffer) reason = `wrote more than ${maxSize} bytes`;
+  if (timedOut) reason = `took longer than ${timeLimit / 1000} s`;
+  return { reason };
+}
