@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { createRequire } from 'node:module';
-import type { ObjectSchema } from '@nodepool-builder/image-builder';
+import type { ObjectSchema, SettingsOf } from '@nodepool-builder/image-builder';
 import { MAX_ATTESTATION_SIZE, objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { ProvenanceError } from './errors.ts';
@@ -12,12 +11,9 @@ const PAYLOAD_TYPE = 'application/vnd.in-toto+json';
 const MEDIA_TYPES = [
   'application/vnd.dev.sigstore.bundle.v0.3+json',
   'application/vnd.dev.sigstore.bundle+json;version=0.3',
-];
+] as const;
 
-/**
- * Makes the schema of an object without other keys. `@sigstore/bundle` ignores unknown keys, so that a change of an
- * optional key would not be noticed.
- */
+/** Makes the schema of an object without other keys, so that a change of an optional key is noticed. */
 function only<const S extends ObjectSchema>(schema: S) {
   return { ...schema, additionalProperties: false } as const;
 }
@@ -40,7 +36,7 @@ const BUNDLE = only(
       objectOf({
         payload: TEXT,
         payloadType: { const: PAYLOAD_TYPE },
-        signatures: { type: 'array', minItems: 1, items: SIGNATURE },
+        signatures: { type: 'array', minItems: 1, maxItems: 1, items: SIGNATURE },
       }),
     ),
   }),
@@ -74,11 +70,6 @@ export interface VerifiedStatement {
   readonly digest: string;
 }
 
-/** Returns the sigstore library, which is loaded on demand, because most sites use no bundle. */
-function sigstore(): typeof import('@sigstore/bundle') {
-  return createRequire(import.meta.url)('@sigstore/bundle') as typeof import('@sigstore/bundle');
-}
-
 /**
  * Signs a statement.
  *
@@ -98,14 +89,16 @@ export async function signStatement(
     }),
   );
   const signature = await signer.sign(preAuthenticationEncoding(payload), signal);
-  const { toDSSEBundle, bundleToJSON } = sigstore();
-  const bundle = toDSSEBundle({
-    artifact: payload,
-    artifactType: PAYLOAD_TYPE,
-    signature,
-    keyHint: signer.keyId,
-  });
-  const text = JSON.stringify(bundleToJSON(bundle));
+  const bundle: SettingsOf<typeof BUNDLE> = {
+    mediaType: MEDIA_TYPES[0],
+    verificationMaterial: { publicKey: { hint: signer.keyId }, timestampVerificationData: {} },
+    dsseEnvelope: {
+      payload: payload.toString('base64'),
+      payloadType: PAYLOAD_TYPE,
+      signatures: [{ sig: signature.toString('base64'), keyid: signer.keyId }],
+    },
+  };
+  const text = JSON.stringify(bundle);
   if (Buffer.byteLength(text) > MAX_ATTESTATION_SIZE) {
     const names = statement.subjects.map(({ name }) => name).join(', ');
     const remedy = 'reduce the variables or elements of the disk image';
@@ -181,7 +174,6 @@ function openBundle(text: BundleText, place: string) {
   }
   try {
     const { verificationMaterial, dsseEnvelope } = READER.parse(text);
-    sigstore().bundleFromJSON(JSON.parse(text));
     const [signature] = dsseEnvelope.signatures;
     if (signature === undefined) throw new Error('it has no signature');
     const { hint } = verificationMaterial.publicKey;
