@@ -191,7 +191,8 @@ class InstanceBuild {
     let instance = existing;
     try {
       instance ??= await this.#launch();
-      const materials = addMaterials(this.#parts, this.#entry.image);
+      const { settings, context, provider } = this.#parts;
+      const materials = addMaterials(settings, context, provider, this.#entry.image);
       materials.catch(() => {}); // the steps do not wait for digests
       const snapshot = await this.#customize(instance);
       await materials;

@@ -175,17 +175,11 @@ function read(
 
 /** Returns the `on-instance` block of an image in `providers[].images`. */
 function blockOf(image: Readonly<Record<string, unknown>>, name: string): Readonly<Record<string, unknown>> {
-  const text = (key: string): Readonly<Record<string, string>> =>
-    image[key] == null ? {} : { [key]: textOf(image[key]) };
-  return {
-    provider: name,
-    'base-image': textOf(image['base-image']),
-    setup: textOf(image.setup),
-    ...text('username'),
-    ...text('private-key'),
-    ...(image['min-ram'] != null && { 'min-ram': Number(image['min-ram']) }),
-    ...text('name-filter'),
-  };
+  const keys = Object.keys(PROVIDER_IMAGE_KEYS).filter((key) => image[key] != null);
+  const values = keys.map(
+    (key) => [key, key === 'min-ram' ? Number(image[key]) : textOf(image[key])] as const,
+  );
+  return { provider: name, ...Object.fromEntries(values) };
 }
 
 /** Returns a scalar as text, because YAML may have parsed it as a number. */
