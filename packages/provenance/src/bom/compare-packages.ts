@@ -31,38 +31,28 @@ export function packageOrder(a: Package, b: Package): number {
 
 type Change = PackageChanges['changed'][number];
 
-/** Compares all packages of one name: first those of each architecture, then a package whose architecture changed. */
+/** Compares all packages of one name. If it has several packages, it compares those of each architecture. */
 function compareVersions(
   before: readonly Package[],
   after: readonly Package[],
   changes: { added: Package[]; removed: Package[]; changed: Change[] },
 ): void {
-  const [old, fresh] = [before[0], after[0]];
-  if (old !== undefined && fresh !== undefined && before.length === 1 && after.length === 1) {
-    if (keyOf(old) !== keyOf(fresh)) changes.changed.push({ before: old, after: fresh });
-    return;
+  const [removed, added] = [without(before, after), without(after, before)];
+  const architectures = new Set([...before, ...after].map(({ architecture }) => architecture));
+  if (before.length === 1 && after.length === 1) {
+    const [one, other] = [removed[0], added[0]];
+    if (one !== undefined && other !== undefined) changes.changed.push({ before: one, after: other });
+  } else if (architectures.size === 1) {
+    changes.removed.push(...removed);
+    changes.added.push(...added);
+  } else {
+    for (const architecture of architectures) {
+      const [old, fresh] = [before, after].map((all) =>
+        all.filter((one) => one.architecture === architecture),
+      );
+      compareVersions(old ?? [], fresh ?? [], changes);
+    }
   }
-  const removed = without(before, after);
-  const added = without(after, before);
-  const [loneBefore, loneAfter] = [onesOfArchitecture(before), onesOfArchitecture(after)];
-  for (const one of removed) {
-    const next = loneBefore.get(one.architecture) && loneAfter.get(one.architecture);
-    if (next === undefined) changes.removed.push(one);
-    else changes.changed.push({ before: one, after: next });
-  }
-  for (const one of added) {
-    const isChange = loneBefore.get(one.architecture) && loneAfter.get(one.architecture);
-    if (isChange === undefined) changes.added.push(one);
-  }
-}
-
-/** Packages that are the only one of their architecture, by architecture. */
-function onesOfArchitecture(packages: readonly Package[]): Map<string | undefined, Package | undefined> {
-  const found = new Map<string | undefined, Package | undefined>();
-  for (const one of packages) {
-    found.set(one.architecture, found.has(one.architecture) ? undefined : one);
-  }
-  return found;
 }
 
 function without(packages: readonly Package[], others: readonly Package[]): Package[] {
