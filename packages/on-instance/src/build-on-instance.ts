@@ -291,7 +291,8 @@ class InstanceBuild {
     await withTimeout(
       bootTimeout,
       context.signal,
-      (signal) => machine.run('the preparation', 'prepare', language.prepare, { files, signal }),
+      (signal) =>
+        machine.run('the preparation', 'prepare', language.prepare, { files, asAdministrator: true, signal }),
       () => new ImageError('instance-failed', `the machine did not set itself up within ${bootTimeout} s`),
     );
     for (const [index, step] of steps.entries()) {
@@ -305,7 +306,7 @@ class InstanceBuild {
     await leavePackageList(machine, language, context);
     await this.#update({ phase: 'cleaning' });
     const key = identity.isOwn ? identity.publicKey.split(' ')[1] : undefined;
-    await machine.run('the cleaning', 'clean', language.clean(key));
+    await machine.run('the cleaning', 'clean', language.clean(key), { asAdministrator: true });
     await this.#update({ phase: 'cleaned' });
     context.progress(75, 100);
   }

@@ -5,7 +5,7 @@ import type { OnInstance } from './on-instance-settings.ts';
 import { POSIX_SCRIPTS } from './posix-scripts.ts';
 import { POWERSHELL_SCRIPTS } from './powershell-scripts.ts';
 import type { Login, RemoteCommandOptions, RemoteFile, RemoteResult, RemoteShell } from './remote-shell.ts';
-import { type MachineScript, type ScriptLanguage, WORK_DIRECTORY } from './script-language.ts';
+import { type ScriptLanguage, WORK_DIRECTORY } from './script-language.ts';
 
 /** Scripts by the setting `shell`. */
 export const SCRIPT_LANGUAGES: Readonly<Record<OnInstance['shell'], ScriptLanguage>> = {
@@ -22,6 +22,14 @@ export interface MachineParts {
   readonly login: Login;
   readonly settings: OnInstance;
   readonly context: Pick<FullBuildContext, 'signal' | 'buildLog'>;
+}
+
+/** Settings of {@link Machine.run}. */
+interface ScriptOptions extends Partial<RemoteCommandOptions> {
+  /** Further files to write. */
+  readonly files?: readonly RemoteFile[];
+  /** True to run the script with administrator rights. */
+  readonly asAdministrator?: boolean;
 }
 
 /** An instance with a login. */
@@ -75,24 +83,20 @@ export class Machine {
    *
    * @param title name in messages
    * @param name file name on the machine
-   * @param options further files to write, and a reader of the output that replaces the build's log
+   * @param options its reader of the output replaces the build's log
    * @throws ImageError `command-failed` unless it exits with 0; `instance-failed` if the connection is lost;
    * `host-key-changed`
    */
-  async run(
-    title: string,
-    name: string,
-    script: MachineScript,
-    options: Partial<RemoteCommandOptions> & { readonly files?: readonly RemoteFile[] } = {},
-  ): Promise<void> {
+  async run(title: string, name: string, script: string, options: ScriptOptions = {}): Promise<void> {
     const { settings, context } = this.#parts;
-    const { files = [], signal = context.signal, onLine = (line) => context.buildLog.write(line) } = options;
+    const { files = [], asAdministrator = false, signal = context.signal } = options;
+    const { onLine = (line) => context.buildLog.write(line) } = options;
     const { extension, command } = SCRIPT_LANGUAGES[settings.shell];
     await this.#confirmHostKey(signal);
     const path = `${WORK_DIRECTORY}/${name}${extension}`;
-    await this.#shell.put([...files, { path, content: { text: script.text } }], signal);
+    await this.#shell.put([...files, { path, content: { text: script } }], signal);
     const decisive = new DecisiveLines();
-    const result = await this.#shell.run(command(path, script, settings.username), {
+    const result = await this.#shell.run(command(path, settings.username, asAdministrator), {
       signal,
       onLine: (line) => {
         decisive.add(line);

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { LIST_PACKAGES } from '@nodepool-builder/image-builder/internal';
-import type { MachineScript, ScriptLanguage } from './script-language.ts';
+import type { ScriptLanguage } from './script-language.ts';
 
 /** Directory of nodepool's scripts, which the ready scripts of its nodes expect. */
 const SCRIPT_DIRECTORY = '/opt/nodepool-scripts';
@@ -41,29 +41,19 @@ export const POSIX_SCRIPTS: ScriptLanguage = {
   scriptDirectory: SCRIPT_DIRECTORY,
   extension: '',
   // "exec" makes the script the leader of the process group of sshd
-  command: (path, { asAdministrator }, username) =>
+  command: (path, username, asAdministrator) =>
     asAdministrator && username !== 'root' ? `exec sudo -n sh ${path}` : `exec sh ${path}`,
-  prepare: administratorScript(PREPARE),
-  step: (run, environment) => ({
-    text: `${BEGINNING}
+  prepare: PREPARE,
+  step: (run, environment) => `${BEGINNING}
 echo $$ > ${GROUP_FILE}
 ${exports(environment)}
 cd ${SCRIPT_DIRECTORY}
 ${run}
 `,
-    asAdministrator: false,
-  }),
-  listPackages: async () => ({
-    text: BEGINNING + (await readFile(LIST_PACKAGES, 'utf8')),
-    asAdministrator: false,
-  }),
-  clean: (publicKey) => administratorScript(BEGINNING + cleanPosix(publicKey)),
-  powerOff: administratorScript(POWER_OFF),
+  listPackages: async () => BEGINNING + (await readFile(LIST_PACKAGES, 'utf8')),
+  clean: (publicKey) => BEGINNING + cleanPosix(publicKey),
+  powerOff: POWER_OFF,
 };
-
-function administratorScript(text: string): MachineScript {
-  return { text, asAdministrator: true };
-}
 
 function exports(environment: Readonly<Record<string, string>>): string {
   return Object.entries(environment)

@@ -28,6 +28,7 @@ export async function powerOff(
   const title = settings.sysprep ? 'sysprep' : 'the power-off';
   const ended = new AbortController();
   const running = machine.run(title, 'power-off', script, {
+    asAdministrator: true,
     signal: AbortSignal.any([signal, ended.signal]),
   });
   const failed = Promise.withResolvers<never>();

@@ -63,10 +63,9 @@ export const POWERSHELL_SCRIPTS: ScriptLanguage = {
   scriptDirectory: SCRIPT_DIRECTORY,
   extension: '.ps1',
   command: (path) => `${POWERSHELL} -File ${path}`,
-  prepare: script(PREPARE),
+  prepare: PREPARE,
   // The exit code is the last program's. A failing cmdlet ends the script.
-  step: (run, environment) =>
-    script(`${BEGINNING}
+  step: (run, environment) => `${BEGINNING}
 ${assignments(environment)}
 Set-Location -LiteralPath ${SCRIPT_DIRECTORY}
 $global:LASTEXITCODE = 0
@@ -74,15 +73,11 @@ $global:LASTEXITCODE = 0
 ${run}
 }
 exit $LASTEXITCODE
-`),
-  clean: (publicKey) => script(CLEAN + (publicKey === undefined ? '' : removeKey(publicKey))),
-  powerOff: script(`${BEGINNING}${REMOVE_WORK}Stop-Computer -Force\n`),
-  sysprep: script(SYSPREP),
+`,
+  clean: (publicKey) => CLEAN + (publicKey === undefined ? '' : removeKey(publicKey)),
+  powerOff: `${BEGINNING}${REMOVE_WORK}Stop-Computer -Force\n`,
+  sysprep: SYSPREP,
 };
-
-function script(text: string): { text: string; asAdministrator: boolean } {
-  return { text, asAdministrator: false };
-}
 
 function assignments(environment: Readonly<Record<string, string>>): string {
   return Object.entries(environment)

@@ -108,13 +108,15 @@ test('a machine that accepts only another key fails the build', async (t) => {
 test('a build step ends at its first failing command', async (t) => {
   const { machine, lines } = await start(t);
   const script = SCRIPT_LANGUAGES.posix.step('echo reached; false; echo not reached', {});
-  await machine.run('the preparation', 'prepare', SCRIPT_LANGUAGES.posix.prepare);
+  await machine.run('the preparation', 'prepare', SCRIPT_LANGUAGES.posix.prepare, {
+    asAdministrator: true,
+  });
   const failed = withCode('command-failed', /^the step ended with exit code 1, saying: reached$/);
   await assert.rejects(machine.run('the step', 'step', script), failed);
   assert.equal(lines.at(-1), 'reached');
 });
 
-const GREETING = { text: 'echo hello', asAdministrator: false };
+const GREETING = 'echo hello';
 
 test('a connection that is lost between two scripts causes an error', async (t) => {
   const { machine, instance } = await start(t);

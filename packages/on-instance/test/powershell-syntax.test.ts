@@ -22,11 +22,11 @@ const { prepare, step, clean, powerOff, sysprep = assert.fail() } = POWERSHELL_S
 const [, putFile = ''] = / -EncodedCommand (.*)/.exec(PUT_COMMAND) ?? [];
 
 const SCRIPTS: Readonly<Record<string, string>> = {
-  prepare: prepare.text,
-  step: step('Get-Item C:\\ | Out-Null\nexit 3', { NODEPOOL_A: "it's ‘so’", B: 'two\nlines $x "' }).text,
-  clean: clean('AAAAC3NzaC1lZDI1NTE5').text,
-  'power off': powerOff.text,
-  sysprep: sysprep.text,
+  prepare,
+  step: step('Get-Item C:\\ | Out-Null\nexit 3', { NODEPOOL_A: "it's ‘so’", B: 'two\nlines $x "' }),
+  clean: clean('AAAAC3NzaC1lZDI1NTE5'),
+  'power off': powerOff,
+  sysprep,
   'put a file': Buffer.from(putFile, 'base64').toString('utf16le'),
 };
 
@@ -38,5 +38,5 @@ for (const [name, script] of Object.entries(SCRIPTS)) {
 }
 
 test('the PowerShell parser finds an invalid step', () => {
-  assert.notDeepEqual(wrongLines(step('if (1 {', {}).text), []);
+  assert.notDeepEqual(wrongLines(step('if (1 {', {})), []);
 });
