@@ -5,83 +5,77 @@ import { objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 const TIME = { type: 'integer' } as const;
 const FLAG = { type: 'boolean' } as const;
 
-/** Schema of {@link Build}. Stores and exports follow from it: every integer is a time. */
-export const BUILD = {
-  ...objectOf(
-    {
-      /** Image-id, made by `imageIdOf`; for an adopted build of Zuul, by `importedImageId`. */
-      id: TEXT,
-      /** `diskimages[].name`. */
-      diskimage: TEXT,
-      /**
-       * `building` until a builder has replied, then `ready` or `failed`; `deleting` until no builder offers the image
-       * any longer, then `deleted`.
-       */
-      state: { enum: ['building', 'ready', 'failed', 'deleting', 'deleted'] },
-      /** Digest of the `diskimages` entry at the time of the request. A rebuild is due when the digest changes. */
-      configuration: TEXT,
-      /** Reason of the request. */
-      reason: TEXT,
-      /** Time at which an adopted build ended in Zuul. */
-      requestedAt: TIME,
-      /** Rolled back: never uploaded again, and deleted from each provider that has an older image. */
-      withdrawn: FLAG,
-    },
-    {
-      /** Time at which it became ready or failed. */
-      endedAt: TIME,
-      /**
-       * Format and sha256 of a file of the build. After a network partition, two builders may have built different images
-       * under one image-id, and the copy that differs is deleted. Absent if no builder has reported it.
-       */
-      checksum: TEXT,
-      /** Error if it failed. */
-      error: TEXT,
-      /** User who cancelled it, as `root@host`. It counts as failed. */
-      cancelledBy: TEXT,
-    },
-  ),
-  additionalProperties: false,
+/** Properties of a build or an upload that has ended. */
+const ENDED = {
+  /** Time at which it became ready or failed. */
+  endedAt: TIME,
+  /** Error if it failed. */
+  error: TEXT,
+  /** User who cancelled it, as `root@host`. It counts as failed. */
+  cancelledBy: TEXT,
 } as const;
 
+/** Schema of {@link Build}. Stores and exports follow from it: every integer is a time. */
+export const BUILD = objectOf(
+  {
+    /** Image-id, made by `imageIdOf`; for an adopted build of Zuul, by `importedImageId`. */
+    id: TEXT,
+    /** `diskimages[].name`. */
+    diskimage: TEXT,
+    /**
+     * `building` until a builder has replied, then `ready` or `failed`; `deleting` until no builder offers the image
+     * any longer, then `deleted`.
+     */
+    state: { enum: ['building', 'ready', 'failed', 'deleting', 'deleted'] },
+    /** Digest of the `diskimages` entry at the time of the request. A rebuild is due when the digest changes. */
+    configuration: TEXT,
+    /** Reason of the request. */
+    reason: TEXT,
+    /** Time at which an adopted build ended in Zuul. */
+    requestedAt: TIME,
+    /** Rolled back: never uploaded again, and deleted from each provider that has an older image. */
+    withdrawn: FLAG,
+  },
+  {
+    /**
+     * Format and sha256 of a file of the build. After a network partition, two builders may have built different images
+     * under one image-id, and the copy that differs is deleted. Absent if no builder has reported it.
+     */
+    checksum: TEXT,
+    ...ENDED,
+  },
+);
+
 /** Schema of {@link Upload}. */
-export const UPLOAD = {
-  ...objectOf(
-    {
-      /** Made by `uploadIdOf`: the job's unique key, which the provider stores with the image. */
-      id: TEXT,
-      /** The {@link Build}'s id. */
-      imageId: TEXT,
-      diskimage: TEXT,
-      /** `providers[].name`. */
-      provider: TEXT,
-      /** `providers[].images[].name`. */
-      imageName: TEXT,
-      /**
-       * State of the image in a provider, like a build's state. It is `missing` while the provider no longer lists an
-       * image that was ready.
-       */
-      state: { enum: ['uploading', 'ready', 'missing', 'failed', 'deleting', 'deleted'] },
-      reason: TEXT,
-      requestedAt: TIME,
-      /** The provider may have parts of the failed upload, which are discarded by the upload's id. */
-      leftovers: FLAG,
-      /** The provider has listed the image. From then on, its absence from a list means that it is missing. */
-      seen: FLAG,
-    },
-    {
-      /** The provider's id of the image, once it is ready. */
-      externalId: TEXT,
-      /** Time at which it became ready or failed. */
-      endedAt: TIME,
-      /** Error if it failed. */
-      error: TEXT,
-      /** User who cancelled it, as `root@host`. It counts as failed. */
-      cancelledBy: TEXT,
-    },
-  ),
-  additionalProperties: false,
-} as const;
+export const UPLOAD = objectOf(
+  {
+    /** Made by `uploadIdOf`: the job's unique key, which the provider stores with the image. */
+    id: TEXT,
+    /** The {@link Build}'s id. */
+    imageId: TEXT,
+    diskimage: TEXT,
+    /** `providers[].name`. */
+    provider: TEXT,
+    /** `providers[].images[].name`. */
+    imageName: TEXT,
+    /**
+     * State of the image in a provider, like a build's state. It is `missing` while the provider no longer lists an
+     * image that was ready.
+     */
+    state: { enum: ['uploading', 'ready', 'missing', 'failed', 'deleting', 'deleted'] },
+    reason: TEXT,
+    requestedAt: TIME,
+    /** The provider may have parts of the failed upload, which are discarded by the upload's id. */
+    leftovers: FLAG,
+    /** The provider has listed the image. From then on, its absence from a list means that it is missing. */
+    seen: FLAG,
+  },
+  {
+    /** The provider's id of the image, once it is ready. */
+    externalId: TEXT,
+    ...ENDED,
+  },
+);
 
 /** Schema of {@link Pause}. */
 export const PAUSE = {
@@ -130,16 +124,23 @@ export function whyPaused(
   return `paused by ${record.by} since ${new Date(record.since).toISOString()}`;
 }
 
-/** A request to the manager, made by a command. */
-export type Request =
-  | { readonly kind: 'build'; readonly diskimage: string }
-  | { readonly kind: 'delete-build'; readonly imageId: string }
-  | { readonly kind: 'delete-upload'; readonly uploadId: string }
+/** Schemas of the requests to the manager, by kind. */
+export const REQUESTS = {
+  build: objectOf({ diskimage: TEXT }),
+  'delete-build': objectOf({ imageId: TEXT }),
+  'delete-upload': objectOf({ uploadId: TEXT }),
   /** Rejected if the newest image is no longer `imageId`. */
-  | { readonly kind: 'rollback'; readonly diskimage: string; readonly imageId?: string | undefined }
-  | { readonly kind: 'pause' | 'unpause'; readonly diskimage: string; readonly by: string }
+  rollback: objectOf({ diskimage: TEXT }, { imageId: TEXT }),
+  pause: objectOf({ diskimage: TEXT, by: TEXT }),
+  unpause: objectOf({ diskimage: TEXT, by: TEXT }),
   /** Cancels a build or an upload by its id, or the requested or running build of a disk image by its name. */
-  | { readonly kind: 'cancel'; readonly id: string; readonly by: string };
+  cancel: objectOf({ id: TEXT, by: TEXT }),
+} as const;
+
+/** A request to the manager, made by a command. */
+export type Request = {
+  [Kind in keyof typeof REQUESTS]: { readonly kind: Kind } & SettingsOf<(typeof REQUESTS)[Kind]>;
+}[keyof typeof REQUESTS];
 
 /** A request in the store that this release cannot handle. */
 export interface InvalidRequest {

@@ -9,6 +9,7 @@ import {
   type InvalidRequest,
   PAUSE,
   type Pause,
+  REQUESTS,
   type Request,
   UPLOAD,
   type Upload,
@@ -50,7 +51,7 @@ function recordTable<T>(name: RecordTable<T>['name'], schema: ObjectSchema): Rec
     type: (property.type ?? 'string') as Column['type'],
     isRequired: schema.required?.includes(field) === true,
   }));
-  const reader = new JsonReader(schema);
+  const reader = new JsonReader({ ...schema, additionalProperties: false });
   return { name, columns, check: (record) => reader.check(record) as T };
 }
 
@@ -189,31 +190,17 @@ function damaged(location: string, reason: string): StoreError {
 
 const REQUEST = new JsonReader(objectOf({ kind: TEXT }));
 
-/** Readers of the properties that each kind of request has in addition to its kind. */
-const PROPERTIES = new Map([
-  ['build', readerOf('diskimage')],
-  ['delete-build', readerOf('imageId')],
-  ['delete-upload', readerOf('uploadId')],
-  ['rollback', readerOf('diskimage')],
-  ['pause', readerOf('diskimage', 'by')],
-  ['unpause', readerOf('diskimage', 'by')],
-  ['cancel', readerOf('id', 'by')],
-]);
-
-function readerOf(...required: readonly string[]) {
-  return new JsonReader(objectOf(Object.fromEntries(required.map((property) => [property, TEXT]))));
-}
+const READERS = new Map(Object.entries(REQUESTS).map(([kind, schema]) => [kind, new JsonReader(schema)]));
 
 /** Reads a request from the store, which may come from a newer release. */
 export function parseRequest(text: string): Request | InvalidRequest {
   try {
     const request = REQUEST.parse(text);
-    const properties = PROPERTIES.get(request.kind);
-    // The other properties are not checked, because those of a newer release may have any type.
-    if (properties === undefined) {
+    const reader = READERS.get(request.kind);
+    if (reader === undefined) {
       return { kind: 'invalid', reason: 'this release does not support it; update the manager' };
     }
-    properties.check(request);
+    reader.check(request);
     return request as Request;
   } catch (error) {
     return { kind: 'invalid', reason: `${errorMessage(error)}; make the request again` };
