@@ -15,7 +15,7 @@ export function* planBuildRemovals(pass: Pass): Iterable<PlanItem> {
 function* planRemoval(pass: Pass, { id }: Build, reason: string): Iterable<PlanItem> {
   const uploading = pass.survey.uploadsOf(id).find(({ state }) => state === 'uploading');
   if (uploading === undefined) {
-    yield* stepOfRecord(pass, { kind: 'delete-build', imageId: id, reason });
+    yield* stepOfRecord(pass, { kind: 'delete-build', id, reason });
   } else {
     yield { subject: `build ${id}`, reason: `${reason}; it is deleted after its upload ${uploading.id}` };
   }

@@ -10,7 +10,7 @@ export function* planBuilds(pass: Pass): Iterable<PlanItem> {
     const building = diskimage.builds.filter(({ state }) => state === 'building');
     for (const { id } of building) {
       const reason = 'it is being built, but has no task: its manager ended, or its job was lost';
-      yield* stepOfRecord(pass, { kind: 'resume-build', imageId: id, reason });
+      yield* stepOfRecord(pass, { kind: 'resume-build', id, reason });
     }
     const [current] = building;
     if (diskimage.entry === undefined) continue;

@@ -18,13 +18,12 @@ export type NewStep =
  * A step that changes a record. It resumes a build or upload whose manager died or whose job was lost, or starts or
  * resumes a deletion; `discard` deletes what a failed upload may have left in the provider.
  */
-export type RecordStep =
-  | { readonly kind: 'resume-build' | 'delete-build'; readonly imageId: string; readonly reason: string }
-  | {
-      readonly kind: 'resume-upload' | 'delete-upload' | 'discard';
-      readonly uploadId: string;
-      readonly reason: string;
-    };
+export interface RecordStep {
+  readonly kind: 'resume-build' | 'delete-build' | 'resume-upload' | 'delete-upload' | 'discard';
+  /** Id of the build or upload. */
+  readonly id: string;
+  readonly reason: string;
+}
 
 /** A step to take now, and the reason. */
 export type Step =
@@ -115,12 +114,12 @@ export function withoutBuilder({ observation: { isComplete } }: Pass, functionNa
 
 /** Yields a step, unless a task of its record is running or has just failed. */
 export function* stepOfRecord({ observation }: Pass, step: RecordStep): Iterable<PlanItem> {
-  const [type, id] = 'imageId' in step ? ['build', step.imageId] : ['upload', step.uploadId];
+  const { kind, id } = step;
   if (observation.inProgress.has(id)) return;
   const until = observation.retryAt.get(id) ?? -Infinity;
   if (until <= observation.now) yield step;
   else {
-    const reason = `the last attempt failed; the next follows later: ${step.reason}`;
-    yield { subject: `${type} ${id}`, reason, until };
+    const subject = `${kind.endsWith('build') ? 'build' : 'upload'} ${id}`;
+    yield { subject, reason: `the last attempt failed; the next follows later: ${step.reason}`, until };
   }
 }

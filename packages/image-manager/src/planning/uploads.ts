@@ -9,7 +9,7 @@ export function* planUploads(pass: Pass): Iterable<PlanItem> {
     for (const { id, state } of target.uploads) {
       if (state !== 'uploading') continue;
       const reason = 'it is being uploaded, but has no task: its manager ended, or its job was lost';
-      yield* stepOfRecord(pass, { kind: 'resume-upload', uploadId: id, reason });
+      yield* stepOfRecord(pass, { kind: 'resume-upload', id, reason });
     }
     if (target.binding === undefined) continue;
     const wanted = pass.survey.diskimages.get(target.binding.diskimage.name)?.good[0];
@@ -110,12 +110,12 @@ function removalOf(
   target: Target,
   ages: ReadonlyMap<string, number>,
 ): RecordStep | undefined {
-  const uploadId = upload.id;
+  const { id } = upload;
   if (upload.state === 'failed' && upload.leftovers) {
-    return { kind: 'discard', uploadId, reason: 'it failed, and the provider may have parts of it' };
+    return { kind: 'discard', id, reason: 'it failed, and the provider may have parts of it' };
   }
   const reason = whyNotNeeded(upload, target, ages);
-  return reason === undefined ? undefined : { kind: 'delete-upload', uploadId, reason };
+  return reason === undefined ? undefined : { kind: 'delete-upload', id, reason };
 }
 
 function whyNotNeeded(

@@ -22,8 +22,8 @@ const POLLS_WITHOUT_IMAGE = 2;
 export async function deleteUpload(
   context: TaskContext,
   uploadId: string,
-  reason: string,
   signal: AbortSignal,
+  reason: string,
 ): Promise<void> {
   const { state, logger } = context;
   const upload = state.uploads.get(uploadId);
@@ -78,8 +78,8 @@ function providerOf(context: TaskContext, name: string): ImageProvider {
 export async function deleteBuild(
   context: TaskContext,
   imageId: string,
-  reason: string,
   signal: AbortSignal,
+  reason: string,
 ): Promise<void> {
   const { state, fleet, logger } = context;
   const build = state.builds.get(imageId);

@@ -25,31 +25,20 @@ export async function startSteps(
   await startNew(context, tasks, fresh, buildRequests);
 }
 
-/** Verb and object of each step, for the log. */
-const ACTIONS: Readonly<Record<RecordStep['kind'], string>> = {
-  'resume-build': 'follow build',
-  'resume-upload': 'follow upload',
-  'delete-build': 'delete build',
-  'delete-upload': 'delete upload',
-  discard: 'discard failed upload',
+type Work = (context: TaskContext, id: string, signal: AbortSignal, reason: string) => Promise<void>;
+
+/** Verb and object of each step, for the log, and its work. */
+const TASKS: Readonly<Record<RecordStep['kind'], readonly [action: string, work: Work]>> = {
+  'resume-build': ['follow build', followBuild],
+  'resume-upload': ['follow upload', followUpload],
+  'delete-build': ['delete build', deleteBuild],
+  'delete-upload': ['delete upload', deleteUpload],
+  discard: ['discard failed upload', discardUpload],
 };
 
-function startStep(context: TaskContext, tasks: Tasks, step: RecordStep): void {
-  const work = (signal: AbortSignal): Promise<void> => {
-    switch (step.kind) {
-      case 'resume-build':
-        return followBuild(context, step.imageId, signal);
-      case 'resume-upload':
-        return followUpload(context, step.uploadId, signal);
-      case 'delete-upload':
-        return deleteUpload(context, step.uploadId, step.reason, signal);
-      case 'delete-build':
-        return deleteBuild(context, step.imageId, step.reason, signal);
-      case 'discard':
-        return discardUpload(context, step.uploadId, signal);
-    }
-  };
-  tasks.start('imageId' in step ? step.imageId : step.uploadId, ACTIONS[step.kind], work);
+function startStep(context: TaskContext, tasks: Tasks, { kind, id, reason }: RecordStep): void {
+  const [action, work] = TASKS[kind];
+  tasks.start(id, action, (signal) => work(context, id, signal, reason));
 }
 
 /** Writes all new records at once, because each durable write takes time. */
@@ -79,11 +68,11 @@ async function startNew(
   await state.change({ builds, uploads, handledRequests });
   for (const { id, reason } of builds) {
     logger.info(`build ${id}: ${reason}`);
-    startStep(context, tasks, { kind: 'resume-build', imageId: id, reason });
+    startStep(context, tasks, { kind: 'resume-build', id, reason });
   }
   for (const upload of uploads) {
-    const { id: uploadId, reason } = upload;
+    const { id, reason } = upload;
     logger.info(`${describeUpload(upload)}: ${reason}`);
-    startStep(context, tasks, { kind: 'resume-upload', uploadId, reason });
+    startStep(context, tasks, { kind: 'resume-upload', id, reason });
   }
 }

@@ -48,8 +48,8 @@ export function checkGoodOnesStay(simulation: Simulation, { steps }: Plan): void
   const { state } = simulation;
   const deleted = new Set<string>();
   for (const step of steps) {
-    if (step.kind === 'delete-upload') deleted.add(step.uploadId);
-    if (step.kind === 'delete-build') deleted.add(step.imageId);
+    if (step.kind === 'delete-upload') deleted.add(step.id);
+    if (step.kind === 'delete-build') deleted.add(step.id);
   }
   const stays = ({ id }: Build | Upload) => !deleted.has(id);
   for (const [target, diskimage] of configuredTargets(simulation)) {

@@ -144,7 +144,7 @@ export class Simulation {
       this.#uploads.set(id, { ...target, ...request, id, state: 'uploading', leftovers: false, seen: false });
       return id;
     }
-    const id = 'imageId' in step ? step.imageId : step.uploadId;
+    const { id } = step;
     this.#retryAt.delete(id);
     const build = this.#builds.get(id);
     const upload = this.#uploads.get(id);

@@ -34,13 +34,8 @@ export function stepInWords(step: Step): string {
       return `upload ${numberIn(step.imageId)} to ${step.provider}/${step.imageName}`;
     case 'prune':
       return `prune builds ${step.builds.map(numberIn).join()}; uploads ${step.uploads.map(numberIn).join()}`;
-    case 'resume-build':
-    case 'delete-build':
-      return `${step.kind} ${numberIn(step.imageId)}`;
-    case 'resume-upload':
-    case 'delete-upload':
-    case 'discard':
-      return `${step.kind} ${numberIn(step.uploadId)}`;
+    default:
+      return `${step.kind} ${numberIn(step.id)}`;
   }
 }
 

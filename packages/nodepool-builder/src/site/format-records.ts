@@ -102,10 +102,8 @@ function subjectOf(step: Step, state: ManagerState): Pick<PlanRecord, 'subject' 
     }
     case 'prune':
       return { subject: `${step.builds.length + step.uploads.length} records`, diskimage: null };
-    default: {
-      const id = 'imageId' in step ? step.imageId : step.uploadId;
-      return { subject: id, diskimage: diskimageOf(id, state) };
-    }
+    default:
+      return { subject: step.id, diskimage: diskimageOf(step.id, state) };
   }
 }
 
