@@ -34,5 +34,4 @@ export {
   importState,
 } from './store/exported-state.ts';
 export type { Leadership, ManagerLeadership, StateChange } from './store/leadership.ts';
-export { openStateStore } from './store/open-state-store.ts';
-export type { ManagerStore, StateStore } from './store/state-store.ts';
+export { type ManagerStore, openStateStore, type StateStore } from './store/state-store.ts';

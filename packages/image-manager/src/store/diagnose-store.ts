@@ -22,9 +22,12 @@ interface Look {
  * Checks a store without changing it: whether it can be used, the version of its tables, and whether a manager leads.
  */
 export async function* diagnoseStore(location: string, signal: AbortSignal): AsyncGenerator<CheckResult> {
-  const look = await attempt(STORE, signal, () =>
-    /^postgres(?:ql)?:\/\//.test(location) ? lookAtPostgres(location) : lookAtSqlite(location),
-  );
+  const look = await attempt(STORE, signal, async () => {
+    const isDatabase = /^postgres(?:ql)?:\/\//.test(location);
+    const found = await (isDatabase ? lookAtPostgres(location) : lookAtSqlite(location));
+    if (found.version !== undefined) checkVersion(found.version, found.location);
+    return found;
+  });
   if (look.problem) {
     yield look.problem;
     return;
@@ -32,11 +35,6 @@ export async function* diagnoseStore(location: string, signal: AbortSignal): Asy
   const { location: place, version, leader } = look.value;
   if (version === undefined) {
     yield { subject: STORE, status: 'ok', message: `${place} can be used; no manager has used it` };
-    return;
-  }
-  const check = await attempt(STORE, signal, async () => checkVersion(version, place));
-  if (check.problem) {
-    yield check.problem;
     return;
   }
   yield { subject: STORE, status: 'ok', message: `${place} can be used; its version is ${version}` };
@@ -50,7 +48,7 @@ export async function* diagnoseStore(location: string, signal: AbortSignal): Asy
 
 async function lookAtSqlite(path: string): Promise<Look> {
   const location = `"${path}"`;
-  const { asStoreError, describeLeader } = await import('./sqlite-file.ts'); // imported on demand, as in open-state-store.ts
+  const { asStoreError, describeLeader } = await import('./sqlite-file.ts'); // imported on demand, as in openStateStore
   try {
     if ((await unlessMissing(stat(path))) === undefined) {
       // A manager creates the file and the last directory of its path.
@@ -90,32 +88,30 @@ const QUERY_TIMEOUT = 5000;
 
 async function lookAtPostgres(url: string): Promise<Look> {
   // Imported on demand, because most sites do not use PostgreSQL.
-  const [{ Client }, { asStoreError, parseAccess }, { leaderIn, LEADER_QUERY }] = await Promise.all([
-    import('pg'),
+  const [{ PostgresDatabase }, { parseAccess }] = await Promise.all([
+    import('./postgres-store.ts'),
     import('./postgres-access.ts'),
-    import('./postgres-session.ts'),
   ]);
-  const { config, location } = parseAccess(url);
-  const client = new Client({ ...config, query_timeout: QUERY_TIMEOUT });
-  client.on('error', () => {}); // the query also fails
+  const database = new PostgresDatabase(parseAccess(url), QUERY_TIMEOUT);
+  const { location } = database;
   try {
-    await client.connect();
-    await client.query('begin read only');
-    const row = async (sql: string, values: readonly unknown[] = []): Promise<Record<string, unknown>> =>
-      (await client.query<Record<string, unknown>>(sql, [...values])).rows[0] ?? {};
-    const found = await row(`
-      select to_regclass('image_manager.settings') is not null as has_tables,
-        has_database_privilege(current_database(), 'create') as may_create
-    `);
-    if (found.has_tables !== true) {
-      if (found.may_create === true) return { location, version: undefined, leader: undefined };
-      throw Object.assign(new Error('this user may not create the schema image_manager'), { code: '42501' });
-    }
-    const { version } = await row('select schema_version as version from image_manager.settings');
-    return { location, version: Number(version), leader: leaderIn(await row(LEADER_QUERY)) };
-  } catch (error) {
-    throw asStoreError(error, location, 'store-unreachable');
+    return await database.use(async (query) => {
+      await query('begin read only');
+      const [found] = await query(`
+        select to_regclass('image_manager.settings') is not null as has_tables,
+          has_database_privilege(current_database(), 'create') as may_create
+      `);
+      if (found?.has_tables !== true) {
+        if (found?.may_create === true) return { location, version: undefined, leader: undefined };
+        throw Object.assign(new Error('this user may not create the schema image_manager'), {
+          code: '42501',
+        });
+      }
+      const [settings] = await query('select schema_version as version from image_manager.settings');
+      await query('commit');
+      return { location, version: Number(settings?.version), leader: await database.describeLeader() };
+    });
   } finally {
-    await client.end().catch(() => {});
+    await database.close();
   }
 }

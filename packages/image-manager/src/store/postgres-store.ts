@@ -39,16 +39,17 @@ export async function openPostgresStore(url: string): Promise<StateStore> {
   }
 }
 
-class PostgresDatabase implements Database {
+export class PostgresDatabase implements Database {
   readonly dialect = DIALECT;
   readonly location: string;
   readonly #access: PostgresAccess;
   readonly #pool: Pool;
 
-  constructor(access: PostgresAccess) {
+  /** @param timeout of a query, in milliseconds */
+  constructor(access: PostgresAccess, timeout = QUERY_TIMEOUT) {
     this.location = access.location;
     this.#access = access;
-    this.#pool = new Pool({ ...access.config, max: 2, query_timeout: QUERY_TIMEOUT });
+    this.#pool = new Pool({ ...access.config, max: 2, query_timeout: timeout });
     // The next call replaces an idle connection that broke.
     this.#pool.on('error', () => undefined);
     this.#pool.on('connect', (client) => client.on('error', () => undefined));

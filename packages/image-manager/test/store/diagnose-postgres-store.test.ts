@@ -6,7 +6,7 @@ import { Client } from 'pg';
 import { type Postgresql, startPostgresql } from '../../../../test/fixtures/postgresql.ts';
 import { setUp } from '../../../../test/fixtures/set-up.ts';
 import { diagnoseStore } from '../../src/store/diagnose-store.ts';
-import { openStateStore } from '../../src/store/open-state-store.ts';
+import { openStateStore } from '../../src/store/state-store.ts';
 
 async function diagnose(location: string): Promise<readonly CheckResult[]> {
   return await Array.fromAsync(diagnoseStore(location, new AbortController().signal));

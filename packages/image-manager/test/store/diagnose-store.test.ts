@@ -7,7 +7,7 @@ import { describe, test } from 'node:test';
 import type { CheckResult } from '@nodepool-builder/image-builder';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { diagnoseStore } from '../../src/store/diagnose-store.ts';
-import { openStateStore } from '../../src/store/open-state-store.ts';
+import { openStateStore } from '../../src/store/state-store.ts';
 
 async function diagnose(location: string): Promise<readonly CheckResult[]> {
   return await Array.fromAsync(diagnoseStore(location, new AbortController().signal));
