@@ -6,7 +6,10 @@ import type { ArgumentValues, PacketName } from '../packets.ts';
 /** Minimum size of a batch that is written at once. */
 const FULL_BATCH = 64 * 1024;
 
-/** Writes packets to a socket. All packets of one callback of the event loop leave in one system call. */
+/**
+ * Writes packets to a socket. All packets of one callback of the event loop leave in one system call. Does nothing on a
+ * closed socket.
+ */
 export class BatchedWriter {
   readonly #socket: Socket;
   readonly #encoder: PacketEncoder;
@@ -22,7 +25,7 @@ export class BatchedWriter {
   }
 
   /** Number of bytes that the operating system has not accepted yet. */
-  get pending(): number {
+  get pendingBytes(): number {
     return this.#encoder.length + this.#socket.writableLength;
   }
 
@@ -31,6 +34,7 @@ export class BatchedWriter {
     return this.#socket.writableNeedDrain;
   }
 
+  /** Sends a packet after this callback and its promise reactions. */
   send<N extends PacketName>(name: N, ...args: ArgumentValues<N>): void {
     this.#encoder.add(name, ...args);
     this.#schedule();

@@ -2,7 +2,6 @@ import type { Socket } from 'node:net';
 import { PacketDecoder } from '../codec/decoder.ts';
 import type { Magic, Packet } from '../codec/packet.ts';
 import { ConnectionError, GearmanError, ProtocolError } from '../errors.ts';
-import type { ArgumentValues, PacketName } from '../packets.ts';
 import { BatchedWriter } from './batched-writer.ts';
 import type { FlushGroup } from './flush-group.ts';
 import { SlicedReader } from './sliced-reader.ts';
@@ -32,19 +31,18 @@ export interface ConnectionOptions {
 }
 
 /** Sends and receives packets over one connected socket. It never reconnects. */
-export class Connection {
+export class Connection extends BatchedWriter {
   readonly #socket: Socket;
   readonly #options: ConnectionOptions;
-  readonly #writer: BatchedWriter;
   readonly #decoder: PacketDecoder;
   readonly #input: { pause(): unknown; resume(): unknown };
   readonly #closed: Promise<void>;
   #reason: GearmanError | undefined;
 
   constructor(socket: Socket, options: ConnectionOptions) {
+    super(socket, options.magic, options.group?.schedule);
     this.#socket = socket;
     this.#options = options;
-    this.#writer = new BatchedWriter(socket, options.magic, options.group?.schedule);
     const { onPacket, onLine, maxPacketSize, onOversized } = options;
     this.#decoder = new PacketDecoder({ onPacket, ...(onLine && { onLine }), maxPacketSize, onOversized });
     this.#closed = new Promise((resolve) => {
@@ -61,9 +59,9 @@ export class Connection {
     this.#input = group
       ? new SlicedReader(socket, group, (chunk) => this.#read(chunk))
       : socket.on('data', (chunk: Buffer) => {
-          this.#writer.hold();
+          this.hold();
           this.#read(chunk);
-          this.#writer.release();
+          this.release();
         });
   }
 
@@ -72,29 +70,9 @@ export class Connection {
     return this.#socket.writable;
   }
 
-  /** Number of sent bytes that the operating system has not accepted yet. */
-  get pendingBytes(): number {
-    return this.#writer.pending;
-  }
-
-  /** Sends a packet after this callback and its promise reactions. Does nothing on a closed connection. */
-  send<N extends PacketName>(name: N, ...args: ArgumentValues<N>): void {
-    this.#writer.send(name, ...args);
-  }
-
-  /** Sends a server's packet whose arguments are already joined. */
-  sendJoined(name: PacketName, text: string, payload?: Uint8Array): void {
-    this.#writer.sendJoined(name, text, payload);
-  }
-
-  /** Sends raw bytes. */
-  sendBytes(bytes: Uint8Array): void {
-    this.#writer.sendBytes(bytes);
-  }
-
   /** Resolves when the socket accepts more data, or when the connection has closed. */
   async writable(): Promise<void> {
-    if (!this.#writer.isFull || this.#socket.destroyed) return;
+    if (!this.isFull || this.#socket.destroyed) return;
     await new Promise<void>((resolve) => {
       const settle = () => {
         this.#socket.off('drain', settle);
@@ -127,7 +105,7 @@ export class Connection {
     this.#reason ??=
       reason ?? new GearmanError('closed', `the connection to ${this.#options.peer} was closed`);
     this.#decoder.stop();
-    this.#writer.flush();
+    this.flush();
     this.#input.resume();
     this.#socket.end();
     const timer = setTimeout(() => this.#socket.destroy(), CLOSE_LIMIT);

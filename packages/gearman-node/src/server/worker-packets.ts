@@ -33,17 +33,10 @@ export const WORKER_PACKETS: PacketHandlers = {
       owner.send('WORK_STATUS', job.handle, packet.bytes('numerator'), packet.bytes('denominator'));
     }
   }),
-  WORK_DATA: ofRunningJob((_from, packet, job) => {
-    for (const { owner } of job.clients)
-      owner.sendJoined('WORK_DATA', `${job.handle}\0`, packet.bytes('data'));
-  }),
-  WORK_WARNING: ofRunningJob((_from, packet, job) => {
-    for (const { owner } of job.clients)
-      owner.sendJoined('WORK_WARNING', `${job.handle}\0`, packet.bytes('data'));
-  }),
-  WORK_COMPLETE: ofRunningJob((_from, packet, job, { queue }) => {
-    for (const { owner } of job.clients)
-      owner.sendJoined('WORK_COMPLETE', `${job.handle}\0`, packet.bytes('data'));
+  WORK_DATA: ofRunningJob(forwardData),
+  WORK_WARNING: ofRunningJob(forwardData),
+  WORK_COMPLETE: ofRunningJob((from, packet, job, { queue }) => {
+    forwardData(from, packet, job);
     queue.finish(job);
   }),
   WORK_FAIL: ofRunningJob((_from, _packet, job, { queue }) => {
@@ -54,6 +47,13 @@ export const WORKER_PACKETS: PacketHandlers = {
     endWithException(job, packet.bytes('data'), server),
   ),
 };
+
+/** Forwards a packet with data to the job's clients. */
+function forwardData(_from: ServerConnection, packet: Packet, job: ServerJob<ServerConnection>): void {
+  for (const { owner } of job.clients) {
+    owner.sendJoined(packet.name, `${job.handle}\0`, packet.bytes('data'));
+  }
+}
 
 /** Fails the job whose packet exceeds the limit, because a retry would exceed it again. */
 export function failOversized(message: string): PacketHandler {

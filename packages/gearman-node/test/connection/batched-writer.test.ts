@@ -43,13 +43,13 @@ test('the pending byte count includes the batch and the socket’s buffer', asyn
   far.pause();
   const writer = new BatchedWriter(near, 'REQ');
   writer.send('ECHO_REQ', 'x');
-  assert.equal(writer.pending, 13);
+  assert.equal(writer.pendingBytes, 13);
   assert.equal(writer.isFull, false);
   // More than the buffers of two sockets.
   const payload = Buffer.alloc(32 * 1024 * 1024);
   writer.send('ECHO_REQ', payload);
   assert.equal(writer.isFull, true);
-  assert.ok(writer.pending >= payload.length);
+  assert.ok(writer.pendingBytes >= payload.length);
   near.destroy();
   far.destroy();
 });
@@ -61,6 +61,6 @@ test('a packet written to a closed socket is dropped without an error', async ()
   near.destroy();
   writer.send('PRE_SLEEP');
   writer.flush();
-  assert.equal(writer.pending, 0);
+  assert.equal(writer.pendingBytes, 0);
   far.destroy();
 });
