@@ -14,7 +14,7 @@ export interface ManagedDiskImage {
   readonly pause: boolean;
   /** Age of the newest build, counted from its request, at which the next build is due. */
   readonly rebuildAge?: number;
-  /** Cron expression for the times at which builds are due, in the local time zone. */
+  /** Valid cron expression for the times at which builds are due, in the local time zone. */
   readonly rebuildCron?: string;
   /**
    * True if Zuul builds the image. Builders then import each build on their own, and the manager adopts it. The manager

@@ -32,11 +32,6 @@ function* planNewBuild(
   const { name, paused } = diskimage;
   const subject = `diskimage ${name}`;
   const { now, requested, offered } = pass.observation;
-  const cron = pass.crons.get(entry.rebuildCron ?? '');
-  if (cron instanceof Error) {
-    const reason = `rebuild-cron "${entry.rebuildCron}" is not a cron expression: ${cron.message} Correct it.`;
-    yield { subject, reason };
-  }
   const isRequested = requested.has(name);
   const occasions = isRequested
     ? [{ at: now, reason: 'it was requested' }]

@@ -79,9 +79,8 @@ function byAge({ observation }: Pass, build: Build, { rebuildAge }: ManagedDiskI
 }
 
 function byCron({ crons }: Pass, build: Build, { rebuildCron = '' }: ManagedDiskImage): readonly Occasion[] {
-  const cron = crons.get(rebuildCron);
-  const next = cron instanceof Cron ? cron.nextRun(new Date(build.requestedAt)) : null;
-  if (next === null) return [];
+  const next = crons.get(rebuildCron)?.nextRun(new Date(build.requestedAt));
+  if (!next) return [];
   // Without a time: it would be true in one time zone only, and lists show it.
   return [{ at: next.getTime(), reason: `the time of rebuild-cron "${rebuildCron}" after ${named(build)}` }];
 }
@@ -117,18 +116,8 @@ export function durationInWords(seconds: number): string {
   return `${count} ${unit.name}${count === 1 ? '' : 's'}`;
 }
 
-/** Parses the cron expressions of disk images, each once. An invalid expression maps to its error. */
-export function parseCrons(entries: readonly ManagedDiskImage[]): ReadonlyMap<string, Cron | Error> {
-  const expressions = new Set(
-    entries.map(({ rebuildCron }) => rebuildCron).filter((each) => each !== undefined),
-  );
-  return new Map([...expressions].map((expression) => [expression, parseCron(expression)]));
-}
-
-function parseCron(expression: string): Cron | Error {
-  try {
-    return new Cron(expression);
-  } catch (cause) {
-    return cause as Error;
-  }
+/** Parses the cron expressions of disk images, each once. */
+export function parseCrons(entries: readonly ManagedDiskImage[]): ReadonlyMap<string, Cron> {
+  const expressions = new Set(entries.flatMap(({ rebuildCron }) => rebuildCron ?? []));
+  return new Map(Array.from(expressions, (expression) => [expression, new Cron(expression)]));
 }

@@ -98,8 +98,8 @@ export interface Pass {
   readonly survey: Survey;
   readonly observation: Observation;
   readonly timing: Timing;
-  /** Cron expressions by their text; an invalid one maps to its error. */
-  readonly crons: ReadonlyMap<string, Cron | Error>;
+  /** Cron expressions by their text. */
+  readonly crons: ReadonlyMap<string, Cron>;
 }
 
 /** Output of a planning rule. */
