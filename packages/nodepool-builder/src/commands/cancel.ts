@@ -1,7 +1,7 @@
 import { jobServers } from '../configuration/gearman-server.ts';
 import { cancel } from '../site/cancel.ts';
 import { thisUser } from '../site/control-jobs.ts';
-import { withStoreIfAny } from '../site/state-view.ts';
+import { withStore } from '../site/state-view.ts';
 import { configured } from './configured-command.ts';
 
 /** `cancel`: stops a build or an upload, wherever it runs or waits. */
@@ -19,6 +19,8 @@ export const register = configured({
   run: async (site, _, id) => {
     const configuration = await site.configuration();
     const servers = jobServers(configuration);
-    console.log(await cancel(servers, id, thisUser(), (work) => withStoreIfAny(configuration, work)));
+    console.log(
+      await cancel(servers, id, thisUser(), (work) => withStore(configuration, work, () => undefined)),
+    );
   },
 });

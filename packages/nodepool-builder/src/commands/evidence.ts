@@ -9,7 +9,7 @@ import {
   Layout,
   readAttestation,
 } from '@nodepool-builder/image-builder/internal';
-import type { Build, Upload } from '@nodepool-builder/image-manager';
+import type { Build, StateStore, Upload } from '@nodepool-builder/image-manager';
 import {
   type ChainLink,
   type FoundAttestation,
@@ -19,7 +19,7 @@ import {
 import { isAttestation } from '../attestation/documents.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { Modules } from '../configuration/modules.ts';
-import { hasStore, withStore } from '../site/state-view.ts';
+import { withStore } from '../site/state-view.ts';
 import { CommandError, errorLine, failing, warn } from '../terms/command-error.ts';
 import { type ByteSettings, type HashedFile, hashFiles, storedBytes } from './image-bytes.ts';
 import { withProvider } from './job-provider.ts';
@@ -227,10 +227,10 @@ async function storedEvidence(
   imageId: string,
   uploaded?: ProviderImage,
 ): Promise<Found> {
-  if (configuration === undefined || !hasStore(configuration)) return NOTHING;
+  if (configuration === undefined) return NOTHING;
   const place = 'store of the manager';
   try {
-    return await withStore(configuration, async (store) => {
+    const read = async (store: StateStore): Promise<Found> => {
       const documents = await store.attestations(imageId, uploaded?.uploadId);
       const { builds, uploads } = await store.read();
       const build = builds.get(imageId);
@@ -244,7 +244,8 @@ async function storedEvidence(
             .map((upload) => ({ kind: 'upload', place, upload }) as const),
         ],
       };
-    });
+    };
+    return await withStore(configuration, read, () => NOTHING);
   } catch (error) {
     warn(`ignoring the attestations and records of the manager: ${errorLine(error)}`);
     return NOTHING;

@@ -1,5 +1,6 @@
 import { type Image, ImageError, readImages, type SettingsOf } from '@nodepool-builder/image-builder';
 import { formatBytes } from '@nodepool-builder/image-builder/internal';
+import type { StateStore } from '@nodepool-builder/image-manager';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { jobServers } from '../configuration/gearman-server.ts';
@@ -9,7 +10,7 @@ import type { LocatedJob } from '../site/builder-status.ts';
 import { uploadRecord } from '../site/format-records.ts';
 import { progressText } from '../site/progress-text.ts';
 import { isUnfinished, warnWithoutManager } from '../site/served-request.ts';
-import { hasStore, withStore } from '../site/state-view.ts';
+import { withStore } from '../site/state-view.ts';
 import { warn } from '../terms/command-error.ts';
 import { COUNT, recordSchema, TEXT, TEXT_OR_NULL, TIME_OR_NULL } from '../terms/record-schema.ts';
 import { configured } from './configured-command.ts';
@@ -29,16 +30,15 @@ export const register = configured({
   ],
   run: async (site, { json, offered }: { json?: true; offered?: true }) => {
     const configuration = await site.configuration();
-    if (offered || !hasStore(configuration)) {
+    const listOffered = async (): Promise<void> =>
       await printRecords(await offeredImages(configuration), OFFERED_COLUMNS, json);
-    } else {
-      await withStore(configuration, async (store) => {
-        const { uploads, work } = await readState(configuration, store);
-        const records = Array.from(uploads.values(), (upload) => uploadRecord(upload, work));
-        await printRecords(records, UPLOAD_COLUMNS, json);
-        if (!json && records.some(isUnfinished)) await warnWithoutManager(store);
-      });
-    }
+    const listUploads = async (store: StateStore): Promise<void> => {
+      const { uploads, work } = await readState(configuration, store);
+      const records = Array.from(uploads.values(), (upload) => uploadRecord(upload, work));
+      await printRecords(records, UPLOAD_COLUMNS, json);
+      if (!json && records.some(isUnfinished)) await warnWithoutManager(store);
+    };
+    await (offered ? listOffered() : withStore(configuration, listUploads, listOffered));
   },
 });
 

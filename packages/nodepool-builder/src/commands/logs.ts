@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
+import type { StateStore } from '@nodepool-builder/image-manager';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { logFunction } from '../protocol/log-part.ts';
@@ -8,7 +9,7 @@ import { builderLog, type LogName } from '../site/builder-log.ts';
 import { readSite } from '../site/builder-status.ts';
 import { buildRecord, uploadRecord } from '../site/format-records.ts';
 import { SHORTENED_NOTE } from '../site/log-source.ts';
-import { withStoreIfAny } from '../site/state-view.ts';
+import { withStore } from '../site/state-view.ts';
 import { CommandError } from '../terms/command-error.ts';
 import { printable } from '../terms/printable.ts';
 import { type ConfiguredSite, configured } from './configured-command.ts';
@@ -85,16 +86,17 @@ async function findLog(
   }
   const wanted = uploadId ?? id;
   const running = jobs.find((job) => job['upload-id'] === wanted)?.['image-id'];
-  const recorded = async (): Promise<string | undefined> =>
-    (await withStoreIfAny(await site.configuration(), (store) => store.read()))?.uploads.get(wanted)?.imageId;
-  const uploaded = running ?? (await recorded());
+  const findRecord = async (store: StateStore): Promise<string | undefined> =>
+    (await store.read()).uploads.get(wanted)?.imageId;
+  const uploaded = running ?? (await withStore(await site.configuration(), findRecord, () => undefined));
   if (uploaded !== undefined) return { imageId: uploaded, uploadId: wanted };
   return { imageId: imageId ?? id, ...(uploadId !== undefined && { uploadId }) };
 }
 
 /** Explains from the manager's records why no builder has a log of a build or an upload; undefined if they do not. */
 async function explain(configuration: Configuration, id: string): Promise<string | undefined> {
-  const records = await withStoreIfAny(configuration, (store) => readState(configuration, store));
+  const read = (store: StateStore) => readState(configuration, store);
+  const records = await withStore(configuration, read, () => undefined);
   if (records === undefined) return undefined;
   const { builds, uploads, work } = records;
   const upload = uploads.get(id);

@@ -155,12 +155,12 @@ export const register = configured(
           await show(configuration, subject, json);
           return;
         }
-        const withRecords = isPreview ? withStateView : withStore;
-        await withRecords(configuration, async (store) => {
+        const print = async (store: StateView): Promise<void> => {
           const records = await list(configuration, store);
           await printRecords(records, columns, json, ifEmpty);
           if (!json && records.some(needsManager)) await warnWithoutManager(store);
-        });
+        };
+        await (isPreview ? withStateView(configuration, print) : withStore(configuration, print));
       },
     }),
   ),

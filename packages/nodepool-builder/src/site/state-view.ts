@@ -4,11 +4,6 @@ import type { Configuration } from '../configuration/configuration.ts';
 import { DATABASE_URL } from '../configuration/manager.ts';
 import { CommandError } from '../terms/command-error.ts';
 
-/** Returns whether the manager's store exists: a file on disk, or a configured database. */
-export function hasStore({ manager }: Configuration): boolean {
-  return DATABASE_URL.test(manager.store) || existsSync(manager.store);
-}
-
 /** The part of the store that a read-only view of the manager's state needs. */
 export type StateView = Pick<StateStore, 'owner' | 'read' | 'requests' | 'describeLeader'>;
 
@@ -25,33 +20,28 @@ export async function withStateView<T>(
   configuration: Configuration,
   look: (state: StateView) => Promise<T>,
 ): Promise<T> {
-  return hasStore(configuration) ? await withStore(configuration, look) : await look(EMPTY);
+  return await withStore(configuration, look, () => look(EMPTY));
 }
 
 /**
  * Opens the store of the manager for one task, and closes it.
  *
- * @throws CommandError if no manager has ever run with this configuration; StoreError
+ * @param otherwise called if no manager has ever run with this configuration. By default it throws a CommandError.
+ * @throws StoreError
  */
-export async function withStore<T>(
+export async function withStore<T, Other = never>(
   configuration: Configuration,
   work: (store: StateStore) => Promise<T>,
-): Promise<T> {
-  if (!hasStore(configuration)) {
+  otherwise: () => Other | Promise<Other> = () => {
     throw new CommandError(
       `no manager has run here: ${configuration.manager.store} does not exist; start nodepool-builder manage, or correct manager.store`,
       'not-found',
     );
-  }
-  return await withOpenStore(configuration, work);
-}
-
-/** Like {@link withStore}, but resolves with undefined if no manager has ever run with this configuration. */
-export async function withStoreIfAny<T>(
-  configuration: Configuration,
-  work: (store: StateStore) => Promise<T>,
-): Promise<T | undefined> {
-  return hasStore(configuration) ? await withOpenStore(configuration, work) : undefined;
+  },
+): Promise<T | Other> {
+  const { store } = configuration.manager;
+  const exists = DATABASE_URL.test(store) || existsSync(store);
+  return exists ? await withOpenStore(configuration, work) : await otherwise();
 }
 
 /** Opens the manager's store for one task, and closes it. Creates the store if necessary. @throws StoreError */

@@ -9,7 +9,7 @@ import type { BuilderStatus } from '../protocol/builder-status.ts';
 import { askServers } from '../site/ask-servers.ts';
 import { readSite } from '../site/builder-status.ts';
 import { NO_MANAGER } from '../site/served-request.ts';
-import { hasStore, withStore, withStoreIfAny } from '../site/state-view.ts';
+import { withStore } from '../site/state-view.ts';
 import { CommandError, errorLine } from '../terms/command-error.ts';
 import type { CloudImageRecord, CloudImageWatch } from './cloud-image-watch.ts';
 
@@ -130,10 +130,9 @@ export class SiteView {
    * @throws CommandError `refused` if no manager has run here; errors of `work`
    */
   async useStore<T>(work: (store: StateStore) => Promise<T>): Promise<T> {
-    if (!hasStore(this.#configuration)) {
+    return await withStore(this.#configuration, work, () => {
       throw new CommandError('no manager runs with this configuration; start one', 'refused');
-    }
-    return await withStore(this.#configuration, work);
+    });
   }
 
   async close(): Promise<void> {
@@ -179,7 +178,7 @@ export class SiteView {
   async #readRecords(
     configuration: Configuration,
   ): Promise<{ readonly state: ManagerState; readonly plan: Plan; readonly isManaged: boolean } | undefined> {
-    return await withStoreIfAny(configuration, async (store) => {
+    const read = async (store: StateStore) => {
       const state = await store.read();
       const view = { owner: store.owner, read: async () => state, requests: () => store.requests() };
       const plan = await previewPlan({
@@ -189,7 +188,8 @@ export class SiteView {
         logger: SILENT_LOGGER, // it would log the same warning at each refresh, but the page shows the error
       });
       return { state, plan, isManaged: (await store.describeLeader()) !== undefined };
-    });
+    };
+    return await withStore(configuration, read, () => undefined);
   }
 }
 
