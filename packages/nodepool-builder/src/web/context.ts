@@ -5,11 +5,6 @@ import type { EventMetrics } from './event-metrics.ts';
 import type { SiteView } from './site-view.ts';
 import type { WebAddress, WebOptions } from './web-options.ts';
 
-/** The part of a builder of this process that its metrics show. */
-export interface LocalBuilder extends Pick<NodepoolBuilder, 'uploads'> {
-  readonly repository: Pick<NodepoolBuilder['repository'], 'images'>;
-}
-
 /** State that the parts of the server share. */
 export interface WebContext {
   readonly view: SiteView;
@@ -21,5 +16,5 @@ export interface WebContext {
   /** Metrics of the events of this process. */
   readonly events: EventMetrics;
   /** The builder of this process; undefined if none runs here. */
-  readonly builder?: LocalBuilder | undefined;
+  readonly builder?: NodepoolBuilder | undefined;
 }

@@ -1,9 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import type { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
 import { verbOf } from '../protocol/functions.ts';
 import type { UploadRecord } from '../site/records.ts';
 import { packageVersion } from '../terms/version.ts';
-import type { LocalBuilder, WebContext } from './context.ts';
+import type { WebContext } from './context.ts';
 import { type SiteRecords, siteRecords } from './site-records.ts';
 import type { Site } from './site-view.ts';
 
@@ -145,7 +146,7 @@ const METRICS: Readonly<Record<string, Metric>> = {
 };
 
 /** The gauges of this process's builder. */
-function localMetrics({ repository, uploads }: LocalBuilder): Readonly<Record<string, Metric>> {
+function localMetrics({ repository, uploads }: NodepoolBuilder): Readonly<Record<string, Metric>> {
   return {
     image_size_bytes: {
       help: 'Size of the newest image in images-dir here',

@@ -37,14 +37,8 @@ export interface JobServerStatus {
   readonly functions: readonly FunctionStatus[] | undefined;
 }
 
-export interface SiteViewOptions {
-  readonly configuration: Configuration;
-  readonly servers: readonly ServerAddress[];
-  readonly logger: Logger;
-  readonly cloudImages: Pick<CloudImageWatch, 'records'>;
-  /** Maximum age of the state that {@link SiteView.current} returns, in milliseconds. Default 2,000. */
-  readonly interval?: number;
-}
+/** Maximum age of the state that {@link SiteView.current} returns, in milliseconds. */
+const INTERVAL = 2000;
 
 /** Timeout of a job server's reply, in milliseconds. */
 const TIMEOUT = 5000;
@@ -58,8 +52,7 @@ const NO_RECORDS: ManagerState = { builds: new Map(), uploads: new Map(), pauses
 export class SiteView {
   readonly servers: readonly ServerAddress[];
   readonly #logger: Logger;
-  readonly #interval: number;
-  readonly #cloudImages: SiteViewOptions['cloudImages'];
+  readonly #cloudImages: CloudImageWatch;
   readonly #stop = new AbortController();
   #configuration: Configuration;
   /** Why a changed configuration is not in force. */
@@ -67,11 +60,15 @@ export class SiteView {
   #refresh: Promise<Site> | undefined;
   #last: Site | undefined;
 
-  constructor({ configuration, servers, logger, cloudImages, interval = 2000 }: SiteViewOptions) {
+  constructor(
+    configuration: Configuration,
+    servers: readonly ServerAddress[],
+    cloudImages: CloudImageWatch,
+    logger: Logger,
+  ) {
     this.servers = servers;
     this.#configuration = configuration;
     this.#logger = logger;
-    this.#interval = interval;
     this.#cloudImages = cloudImages;
   }
 
@@ -94,11 +91,11 @@ export class SiteView {
   /** Returns the state of the site, which is at most one interval old, or older while a job server is silent. */
   async current(): Promise<Site> {
     const last = this.#last;
-    if (last !== undefined && Date.now() - last.at < this.#interval) return last;
+    if (last !== undefined && Date.now() - last.at < INTERVAL) return last;
     const refresh = this.refresh();
     if (last === undefined) return await refresh;
     const patience = new AbortController();
-    const late = delay(this.#interval, last, { signal: patience.signal }).catch(() => last);
+    const late = delay(INTERVAL, last, { signal: patience.signal }).catch(() => last);
     return await Promise.race([refresh, late]).finally(() => patience.abort());
   }
 
@@ -120,7 +117,7 @@ export class SiteView {
       } catch (error) {
         if (!end.aborted) this.#logger.error(`cannot refresh the status page: ${errorLine(error)}`);
       }
-      await delay(this.#interval, undefined, { signal: end }).catch(() => {});
+      await delay(INTERVAL, undefined, { signal: end }).catch(() => {});
     }
   }
 

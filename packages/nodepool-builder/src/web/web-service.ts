@@ -4,13 +4,14 @@ import type { Logger } from '@nodepool-builder/image-builder';
 import { errnoOf } from '@nodepool-builder/image-builder/internal';
 import { type FastifyInstance, fastify } from 'fastify';
 import type { Configuration } from '../configuration/configuration.ts';
+import type { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
 import { CommandError, errorLine } from '../terms/command-error.ts';
 import { printable } from '../terms/printable.ts';
 import { Access } from './access.ts';
 import { api } from './api.ts';
 import { assets } from './assets.ts';
 import { CloudImageWatch } from './cloud-image-watch.ts';
-import type { LocalBuilder, WebContext } from './context.ts';
+import type { WebContext } from './context.ts';
 import type { EventMetrics } from './event-metrics.ts';
 import { logs } from './logs.ts';
 import { metrics } from './metrics.ts';
@@ -29,7 +30,7 @@ export interface WebServiceOptions {
   readonly logger: (name: string) => Logger;
   readonly events: EventMetrics;
   /** The builder of this process. */
-  readonly builder?: LocalBuilder;
+  readonly builder?: NodepoolBuilder;
 }
 
 /**
@@ -45,7 +46,7 @@ export async function startWebService(site: WebServiceOptions) {
   const logger = site.logger('nodepool.web');
   const { configuration, servers } = site;
   const cloudImages = new CloudImageWatch({ configuration, logger });
-  const view = new SiteView({ configuration, servers, logger, cloudImages });
+  const view = new SiteView(configuration, servers, cloudImages, logger);
   const server = await createServer({ view, access, logger, address, options, events, builder });
   /** Ends all requests and events, and closes the port. */
   const close = async (): Promise<void> => {
@@ -77,10 +78,8 @@ export async function startWebService(site: WebServiceOptions) {
   }
 }
 
-/** A part of the server, which adds its routes. */
-type Part = (server: FastifyInstance, context: WebContext) => void;
-
-const PARTS: readonly Part[] = [api, assets, logs, metrics, nodepoolAddresses, pages];
+/** The parts of the server. Each adds its routes. */
+const PARTS = [api, assets, logs, metrics, nodepoolAddresses, pages];
 
 /** Maximum size of a request body in bytes. */
 const BODY_LIMIT = 65_536;
