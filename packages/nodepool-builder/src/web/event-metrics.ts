@@ -33,19 +33,10 @@ const GAUGES = {
   orphans: ['Orphans that the last scan of the manager found', 'kind', 'provider'],
 } as const satisfies Metrics;
 
-/** Gauge of a process that runs a manager. */
-const MANAGER_GAUGES = {
-  manager_leader: ['This manager is the leader (1) or not (0)'],
-} as const satisfies Metrics;
-
-/** Histograms of builds, uploads and conversions. */
 const DURATIONS = {
   build_duration_seconds: ['Duration of the successful builds here', 'diskimage'],
   upload_duration_seconds: ['Duration of the successful uploads from here', 'provider'],
   conversion_duration_seconds: ['Duration of the conversions of images here', 'format'],
-} as const satisfies Metrics;
-
-const REQUEST_DURATIONS = {
   provider_request_duration_seconds: [
     'Duration of the requests to a provider from here',
     'provider',
@@ -67,19 +58,18 @@ export class EventMetrics {
   readonly registry: Registry = new Registry();
   readonly #counters = this.#open(COUNTERS, (options) => new Counter(options));
   readonly #gauges = this.#open(GAUGES, (options) => new Gauge(options));
-  readonly #durations = this.#open(DURATIONS, (options) => new Histogram({ ...options, buckets: LONG }));
-  readonly #requests = this.#open(
-    REQUEST_DURATIONS,
-    (options) => new Histogram({ ...options, buckets: SHORT }),
-  );
+  readonly #durations = this.#open(DURATIONS, (options) => {
+    const buckets = options.labelNames.includes('request') ? SHORT : LONG;
+    return new Histogram({ ...options, buckets });
+  });
   readonly #leader: Gauge | undefined;
   #known: Readonly<Record<string, ReadonlySet<string>>> = {};
 
   /** @param runsManager a manager runs in this process */
   constructor(configuration: ConfiguredNames, { runsManager }: { readonly runsManager: boolean }) {
     void this.configure(configuration);
-    if (runsManager)
-      this.#leader = this.#open(MANAGER_GAUGES, (options) => new Gauge(options)).manager_leader;
+    const gauge = { manager_leader: ['This manager is the leader (1) or not (0)'] } as const;
+    if (runsManager) this.#leader = this.#open(gauge, (options) => new Gauge(options)).manager_leader;
   }
 
   /** Counts an event of a job or a provider. */
@@ -116,7 +106,7 @@ export class EventMetrics {
         this.#durations.conversion_duration_seconds.observe({ format: event.format }, event.seconds);
         break;
       case 'requested':
-        this.#requests.provider_request_duration_seconds.observe(
+        this.#durations.provider_request_duration_seconds.observe(
           { provider: event.provider, request: event.request },
           event.seconds,
         );
