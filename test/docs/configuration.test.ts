@@ -52,10 +52,10 @@ test('the YAML logging configuration in docs/configuration.md is valid', async (
   await writeFile(file, yamlBlockWith('outputs:'));
   const { settings, warnings } = await readLogSettings(file);
   assert.deepEqual(warnings, []);
-  assert.equal(settings.loggers.get('gear')?.level, 'warn');
-  assert.equal(settings.loggers.get('nodepool.image.build')?.level, 'silent');
+  assert.equal(settings.get('gear')?.level, 'warn');
+  assert.equal(settings.get('nodepool.image.build')?.level, 'silent');
   assert.deepEqual(
-    settings.loggers.get('')?.outputs.map(({ target }) => target.type),
+    settings.get('')?.outputs.map(({ target }) => target.type),
     ['stderr', 'file'],
   );
 });
@@ -67,7 +67,7 @@ test('the Python logging configuration in docs/configuration.md is valid', async
   await writeFile(file, codeBlocks(page, 'ini')[0] ?? '');
   const { settings, warnings } = await readLogSettings(file);
   assert.deepEqual(warnings, []);
-  const image = settings.loggers.get('nodepool.image.build');
+  const image = settings.get('nodepool.image.build');
   assert.equal(image?.propagate, false);
   assert.deepEqual(
     image.outputs.map(({ target }) => target.type === 'file' && target.rotation?.by),

@@ -4,11 +4,8 @@ import type { LogLevel, RecordFormat } from './record-format.ts';
 /** Minimum level of a record; `silent` discards all records. */
 export type LogThreshold = LogLevel | 'silent';
 
-/** Settings of the log. */
-export interface LogSettings {
-  /** Loggers by name; the root logger, which always exists, has the empty name. */
-  readonly loggers: ReadonlyMap<string, LoggerSettings>;
-}
+/** Settings of the log: loggers by name. The root logger, which always exists, has the empty name. */
+export type LogSettings = ReadonlyMap<string, LoggerSettings>;
 
 /** Settings from a file, with warnings about unsupported parts. */
 export interface ReadLogSettings {

@@ -29,7 +29,7 @@ export interface Logging {
  * @throws ConfigurationError for a file that cannot be written
  */
 export function openLogging(settings: LogSettings = defaultLogSettings('info')): Logging {
-  const outputs = [...new Set([...settings.loggers.values()].flatMap((logger) => logger.outputs))];
+  const outputs = [...new Set([...settings.values()].flatMap((logger) => logger.outputs))];
   const route = routesOf(settings);
   const targets = outputs.map((output) => ({ output, stream: openTarget(output.target) }));
   const root = createLogger({
@@ -91,7 +91,7 @@ function toRecord(info: Info): LogRecord {
 type Route = (logger: string, level: LogLevel) => ReadonlySet<LogOutput>;
 
 /** Makes the route for some settings. */
-export function routesOf({ loggers }: LogSettings): Route {
+export function routesOf(loggers: LogSettings): Route {
   const known = new Map<string, ReadonlySet<LogOutput>>(); // one entry per logger and level
   return (logger, level) => {
     const key = `${level} ${logger}`;
@@ -101,7 +101,7 @@ export function routesOf({ loggers }: LogSettings): Route {
   };
 }
 
-function findRoute(loggers: LogSettings['loggers'], logger: string, level: LogLevel): ReadonlySet<LogOutput> {
+function findRoute(loggers: LogSettings, logger: string, level: LogLevel): ReadonlySet<LogOutput> {
   const chain = ancestry(logger).flatMap((name) => loggers.get(name) ?? []);
   if (!passes(level, chain.find((settings) => settings.level !== undefined)?.level)) return new Set();
   const last = chain.findIndex((settings) => !settings.propagate);

@@ -21,10 +21,10 @@ const BUILD_OUTPUT = 'nodepool.image.build';
  * @param withBuilds include the output of builds in the journal
  */
 export function defaultLogSettings(level: LogLevel, withBuilds = false): LogSettings {
-  const { loggers } = everythingTo({ type: 'stderr' }, level);
-  if (withBuilds || !isJournal('stderr')) return { loggers };
+  const loggers = everythingTo({ type: 'stderr' }, level);
+  if (withBuilds || !isJournal('stderr')) return loggers;
   const quiet: LoggerSettings = { level: 'silent', outputs: [], propagate: true };
-  return { loggers: new Map([...loggers, [BUILD_OUTPUT, quiet]]) };
+  return new Map([...loggers, [BUILD_OUTPUT, quiet]]);
 }
 
 /** Default settings of a background process: all records to a rotated file. */
@@ -34,7 +34,7 @@ export function backgroundLogSettings(level: LogLevel, filename: string): LogSet
 
 function everythingTo(target: LogTarget, level: LogLevel): LogSettings {
   const outputs = [{ target, format: textFormat }];
-  return { loggers: new Map([['', { level, outputs, propagate: true }]]) };
+  return new Map([['', { level, outputs, propagate: true }]]);
 }
 
 /**
@@ -90,7 +90,7 @@ function parseYamlSettings(file: string, text: string): ReadLogSettings {
     { level: threshold, outputs: [], propagate: true },
   ]);
   const root: LoggerSettings = { level, outputs: outputsOfRoot, propagate: true };
-  return { settings: { loggers: new Map([...named, ['', root]]) }, warnings };
+  return { settings: new Map([...named, ['', root]]), warnings };
 }
 
 function toOutput(output: SettingsOf<typeof OUTPUT>): LogOutput {

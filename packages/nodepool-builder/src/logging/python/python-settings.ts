@@ -52,7 +52,7 @@ export async function parsePythonSettings(file: string, text: string): Promise<R
     loggerOf(logger, outputs),
   ]);
   if (!loggers.has('root')) throw section('loggers').error('', 'the keys of [loggers] lack "root"');
-  return { settings: { loggers: new Map(loggers.values()) }, warnings };
+  return { settings: new Map(loggers.values()), warnings };
 }
 
 function loggerOf(section: IniSection, outputs: ReadonlyMap<string, LogOutput | undefined>): LoggerSettings {

@@ -73,7 +73,7 @@ async function targetOf(handler: string): Promise<LogTarget | undefined> {
     `[loggers]\nkeys=root\n[handlers]\nkeys=h\n[formatters]\nkeys=\n[logger_root]\nhandlers=h\n[handler_h]\n${handler}\n`,
   );
   assert.deepEqual(warnings, []);
-  return settings.loggers.get('')?.outputs[0]?.target;
+  return settings.get('')?.outputs[0]?.target;
 }
 
 describe('a typical logging configuration for Python', async () => {
@@ -157,7 +157,7 @@ describe('an unsupported part', () => {
         SITE.replace('class=StreamHandler', `class=${name}`),
       );
       assert.match(warnings[0]?.reason ?? '', new RegExp(`the handler class ${name} is not supported`));
-      assert.deepEqual(settings.loggers.get('')?.outputs[0]?.target, { type: 'stderr' });
+      assert.deepEqual(settings.get('')?.outputs[0]?.target, { type: 'stderr' });
     }
   });
 
@@ -173,8 +173,8 @@ describe('an unsupported part', () => {
         'logging.conf:32:1: warning: the handler class handlers.SysLogHandler is not supported; its records go to standard error; use one of StreamHandler, NullHandler, FileHandler, handlers.WatchedFileHandler, handlers.RotatingFileHandler, handlers.TimedRotatingFileHandler',
       ],
     );
-    assert.deepEqual(settings.loggers.get('')?.outputs[0]?.target, { type: 'stderr' });
-    assert.equal(settings.loggers.get('nodepool')?.outputs.length, 2);
+    assert.deepEqual(settings.get('')?.outputs[0]?.target, { type: 'stderr' });
+    assert.equal(settings.get('nodepool')?.outputs.length, 2);
   });
 
   const errors: readonly (readonly [what: string, text: string, fault: RegExp])[] = [
