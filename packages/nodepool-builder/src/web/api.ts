@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { BUILD_ORIGIN, UPLOAD_ORIGIN } from '../attestation/origin/origin-record.ts';
 import { TEXT } from '../terms/record-schema.ts';
 import { type ActionName, act } from './actions.ts';
@@ -92,7 +92,7 @@ export function api(server: FastifyInstance, context: WebContext): void {
       url: API + path,
       schema: { summary, params: SUBJECT, response: { 202: ACTION_RESPONSE }, security: [{ token: [] }] },
       handler: async (request, reply) => {
-        const done = await act(context, request, action, request.params.id, formTokenOf(request));
+        const done = await act(context, request, action, request.params.id);
         return await reply.code(202).send({ done });
       },
     });
@@ -162,9 +162,4 @@ function* itemsOf(site: Site): Iterable<readonly [string, Item<undefined>]> {
       }
     }
   }
-}
-
-function formTokenOf({ headers }: FastifyRequest): string | undefined {
-  const token = headers['x-form-token'];
-  return typeof token === 'string' ? token : undefined;
 }
