@@ -4,7 +4,6 @@ import { partDone, visible } from '@nodepool-builder/image-builder/internal';
 import { encodeFailure, encodeOperatorCancellation } from '@nodepool-builder/image-manager/protocol';
 import { ProvenanceError } from '@nodepool-builder/provenance';
 import { errorLine } from '../terms/command-error.ts';
-import { CancelledError } from './cancelled-error.ts';
 
 /**
  * Errors that end a job with WORK_EXCEPTION, because the request or the configuration is invalid. All other errors of
@@ -21,6 +20,17 @@ export class JobError extends Error {
   constructor(message: string, options: ErrorOptions & { readonly retriable?: boolean } = {}) {
     super(message, options);
     this.retriable = options.retriable ?? false;
+  }
+}
+
+/** A build or an upload that somebody cancelled. */
+export class CancelledError extends ImageError {
+  /** User who cancelled it: `root@host`. */
+  readonly by: string;
+
+  constructor(by: string) {
+    super('build-aborted', `cancelled by ${visible(by.slice(0, 200))}`);
+    this.by = by;
   }
 }
 

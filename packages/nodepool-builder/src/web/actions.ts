@@ -13,10 +13,8 @@ export const ACTIONS = {
   rollback: asking('rollback'),
   'delete-build': asking('dib-image-delete'),
   'delete-upload': asking('upload-delete'),
-  'cancel-build': ({ view }: WebContext, imageId: string, user: User) =>
-    cancel(view.servers, imageId, byOf(user), (work) => view.useStore(work)),
-  'cancel-upload': ({ view }: WebContext, uploadId: string, user: User) =>
-    cancel(view.servers, uploadId, byOf(user), (work) => view.useStore(work)),
+  'cancel-build': cancelling,
+  'cancel-upload': cancelling,
 } as const;
 
 export type ActionName = keyof typeof ACTIONS;
@@ -60,6 +58,11 @@ function asking(command: string) {
     const site = { configuration: view.configuration, servers: view.servers, by: byOf(user) };
     return await view.useStore((store) => askManager(command, subject, site, store));
   };
+}
+
+/** @param id of a build or an upload */
+async function cancelling({ view }: WebContext, id: string, user: User): Promise<string> {
+  return await cancel(view.servers, id, byOf(user), (work) => view.useStore(work));
 }
 
 function byOf({ name }: User): string {

@@ -6,10 +6,6 @@ export class Html {
   constructor(text: string) {
     this.text = text;
   }
-
-  toString(): string {
-    return this.text;
-  }
 }
 
 /** A value in a template. Text is escaped; `undefined`, `null` and `false` become empty. */

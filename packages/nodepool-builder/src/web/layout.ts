@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { packageVersion } from '../terms/version.ts';
+import type { User } from './access.ts';
 import { assetPath } from './assets.ts';
 import type { WebContext } from './context.ts';
 import { type Html, html, type Value } from './html.ts';
@@ -49,10 +50,7 @@ export async function sendNotice(reply: FastifyReply, path: string, notice: stri
   return await reply.setCookie(NOTICE_COOKIE, notice, options).redirect(path, 303);
 }
 
-function who(
-  user: { name: string; formToken: string | undefined } | undefined,
-  hasLogin: boolean,
-): Html | undefined {
+function who(user: User | undefined, hasLogin: boolean): Html | undefined {
   if (user !== undefined) {
     return html`${user.name}${
       hasLogin &&

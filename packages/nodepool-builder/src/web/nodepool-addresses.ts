@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { printable } from '../terms/printable.ts';
 import type { WebContext } from './context.ts';
 import { type SiteRecords, siteRecords } from './site-records.ts';
@@ -98,24 +98,19 @@ export function nodepoolAddresses(server: FastifyInstance, { view }: WebContext)
       .send(isReady ? 'OK' : printable(problems.join('\n')));
   });
   for (const [name, { headings, rows }] of Object.entries(LISTS)) {
-    const render = async ({ query: { fields } }: FastifyRequest<ListRoute>, isJson: boolean) => {
-      const wanted = fields?.split(',');
-      const keys = Object.keys(headings).filter((key) => wanted?.includes(key) ?? true);
-      const site = await view.current();
-      const found = rows(siteRecords(site), site).map((row) =>
-        Object.fromEntries(keys.map((key) => [key, row[key] ?? null])),
-      );
-      return printable(isJson ? JSON.stringify(found) : prettyTable(found, keys, headings));
-    };
-    for (const [path, isAlwaysJson] of [
-      [`/${name}`, false],
-      [`/${name}.json`, true],
-    ] as const) {
-      server.get<ListRoute>(path, { schema: LIST_SCHEMA }, async (request, reply) => {
-        const isJson = isAlwaysJson || wantsJson(request.headers.accept);
-        reply.header('vary', 'accept');
-        reply.type(isJson ? 'application/json' : 'text/plain; charset=UTF-8');
-        return await reply.send(await render(request, isJson));
+    for (const path of [`/${name}`, `/${name}.json`]) {
+      server.get<ListRoute>(path, { schema: LIST_SCHEMA }, async ({ query, headers }, reply) => {
+        const wanted = query.fields?.split(',');
+        const keys = Object.keys(headings).filter((key) => wanted?.includes(key) ?? true);
+        const site = await view.current();
+        const found = rows(siteRecords(site), site).map((row) =>
+          Object.fromEntries(keys.map((key) => [key, row[key] ?? null])),
+        );
+        const isJson = path.endsWith('.json') || wantsJson(headers.accept);
+        return await reply
+          .header('vary', 'accept')
+          .type(isJson ? 'application/json' : 'text/plain; charset=UTF-8')
+          .send(printable(isJson ? JSON.stringify(found) : prettyTable(found, keys, headings)));
       });
     }
   }

@@ -1,3 +1,4 @@
+import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { rollbackChoices } from '@nodepool-builder/image-manager';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { LOGIN_SECONDS, SESSION_COOKIE } from './access.ts';
@@ -13,17 +14,15 @@ import { overviewParts, type Part } from './overview.ts';
 import { imagePage, recordPages } from './record-pages.ts';
 
 /** Fields of a form: the token of a login, or the form's own token. */
-interface Form {
-  readonly token?: string;
-}
-
 const FORM = { type: ['object', 'null'], properties: { token: { type: 'string' } } } as const;
+
+type Form = SettingsOf<typeof FORM>;
 
 /** Parameters of the page of an action. */
 interface ActionRoute {
   readonly Params: { readonly action: string };
   readonly Querystring: { readonly subject?: string };
-  readonly Body: Form | null;
+  readonly Body: Form;
 }
 
 const ACTION_QUERY = { type: 'object', properties: { subject: { type: 'string' } } } as const;
@@ -105,7 +104,7 @@ function login(server: FastifyInstance, context: WebContext): void {
     return await sendPage(context, request, reply, { title: 'Log in', content: loginForm() });
   });
 
-  server.post<{ Body: Form | null }>('/login', { schema: { body: FORM } }, async (request, reply) => {
+  server.post<{ Body: Form }>('/login', { schema: { body: FORM } }, async (request, reply) => {
     if (!access.isOwnPage(request)) throw new HttpError(403, 'the request did not come from this page');
     if (!access.isToken(request.body?.token ?? '')) {
       logger.warn(`${request.ip}: login with a wrong token`);
@@ -118,7 +117,7 @@ function login(server: FastifyInstance, context: WebContext): void {
       .redirect('/', 303);
   });
 
-  server.post<{ Body: Form | null }>('/logout', { schema: { body: FORM } }, async (request, reply) => {
+  server.post<{ Body: Form }>('/logout', { schema: { body: FORM } }, async (request, reply) => {
     requireUser(context, request, request.body?.token);
     access.endSession(request);
     return await reply.clearCookie(SESSION_COOKIE, { path: '/' }).redirect('/', 303);

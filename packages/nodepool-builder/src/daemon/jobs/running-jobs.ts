@@ -2,9 +2,8 @@ import { EventEmitter } from 'node:events';
 import { type WorkerJob, WorkFailError } from '@nodepool-builder/gearman-node';
 import { watchRetries } from '@nodepool-builder/image-builder/internal';
 import { decodeCancel } from '@nodepool-builder/image-manager/protocol';
-import { CancelledError } from '../../protocol/cancelled-error.ts';
 import { subjectOf } from '../../protocol/functions.ts';
-import { reportProgress } from '../../protocol/job-reply.ts';
+import { CancelledError, reportProgress } from '../../protocol/job-reply.ts';
 import type { Reading, RunningJob } from '../../protocol/running-job.ts';
 import { type MeteredProgress, ProgressMeter } from './progress-meter.ts';
 

@@ -7,7 +7,7 @@ import {
 } from '@nodepool-builder/image-builder';
 import { partDone } from '@nodepool-builder/image-builder/internal';
 import { StatsD } from 'hot-shots';
-import { CancelledError } from '../../protocol/cancelled-error.ts';
+import { CancelledError } from '../../protocol/job-reply.ts';
 import type { MeteredProgress } from './progress-meter.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;

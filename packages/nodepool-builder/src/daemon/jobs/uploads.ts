@@ -1,8 +1,7 @@
 import type { WorkerJob } from '@nodepool-builder/gearman-node';
 import type { ImageProvider, Logger, UploadResult } from '@nodepool-builder/image-builder';
 import { DamagedRecordError, Mutex, RecordDirectory } from '@nodepool-builder/image-builder/internal';
-import { CancelledError } from '../../protocol/cancelled-error.ts';
-import { JobError } from '../../protocol/job-reply.ts';
+import { CancelledError, JobError } from '../../protocol/job-reply.ts';
 import { errorLine } from '../../terms/command-error.ts';
 import { recordName, UPLOAD_RECORD, type UploadRecord } from './upload-record.ts';
 

@@ -1,8 +1,7 @@
 import { hostname } from 'node:os';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { EVENTS } from '../../configuration/notification.ts';
-import { CancelledError } from '../../protocol/cancelled-error.ts';
-import { keysOf } from '../../protocol/job-reply.ts';
+import { CancelledError, keysOf } from '../../protocol/job-reply.ts';
 import { errorLine } from '../../terms/command-error.ts';
 import { recordSchema, TEXT, TEXT_OR_NULL } from '../../terms/record-schema.ts';
 import type { EndedJob } from '../jobs/running-jobs.ts';

@@ -9,7 +9,7 @@ import { ImageError } from '@nodepool-builder/image-builder';
 import { RecordingLogger } from '../../../../../test/fixtures/recording-logger.ts';
 import { undoAfter } from '../../../../../test/fixtures/undo-after.ts';
 import { type JobEvent, Statistics, statsdAddress } from '../../../src/daemon/jobs/statistics.ts';
-import { CancelledError } from '../../../src/protocol/cancelled-error.ts';
+import { CancelledError } from '../../../src/protocol/job-reply.ts';
 
 interface Listener {
   readonly statistics: Statistics;

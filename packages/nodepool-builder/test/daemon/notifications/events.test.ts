@@ -5,7 +5,7 @@ import { createAjv } from '../../../../image-builder/src/json-reader.ts';
 import { RunningJobs } from '../../../src/daemon/jobs/running-jobs.ts';
 import { EVENT_SCHEMA, JobEvents, makeEvent } from '../../../src/daemon/notifications/event.ts';
 import { eventOfEnd, newestImages } from '../../../src/daemon/notifications/manager-events.ts';
-import { CancelledError } from '../../../src/protocol/cancelled-error.ts';
+import { CancelledError } from '../../../src/protocol/job-reply.ts';
 
 const BUILD: Build = {
   id: 'debian-1',
