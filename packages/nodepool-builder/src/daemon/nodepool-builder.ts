@@ -245,9 +245,7 @@ export class NodepoolBuilder implements AsyncDisposable {
   /** Registers or deregisters a function of an image, depending on the repository. */
   #offer(name: string): void {
     if (this.#drained !== undefined) return;
-    const { images, pendingDeletes } = this.repository;
-    const { waiting } = this.#formerImages;
-    if (isOffered(name, { images, pendingDeletes, waiting })) {
+    if (isOffered(name, this.repository, this.#formerImages.waiting)) {
       this.#uploadWorker.add(name, this.#handlers[verbOf(name)]);
     } else {
       this.#uploadWorker.remove(name);

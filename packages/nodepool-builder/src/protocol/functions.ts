@@ -22,21 +22,17 @@ export function subjectOf(name: string): string {
 /** A set of names or ids. */
 type Names = Pick<ReadonlySet<string>, 'has'>;
 
-/** State that determines which functions of images are offered. */
-export interface Offerable {
-  /** Ids of the images on this host. */
-  readonly images: Names;
-  /** Ids whose delete job may be assigned again, see `ImageRepository.pendingDeletes`. */
-  readonly pendingDeletes: Names;
-  /** Functions of removed images for which jobs still wait. */
-  readonly waiting: Names;
-}
-
 /**
  * Returns whether a function of an image is registered with Gearman. It is the only rule, and is evaluated for one
  * function at a time, because with 100,000 images, computing the set of all functions takes too long at each change.
+ *
+ * @param waiting functions of removed images for which jobs still wait
  */
-export function isOffered(name: string, { images, pendingDeletes, waiting }: Offerable): boolean {
+export function isOffered(
+  name: string,
+  { images, pendingDeletes }: { readonly images: Names; readonly pendingDeletes: Names },
+  waiting: Names,
+): boolean {
   const imageId = subjectOf(name);
   const isPending = verbOf(name) === 'image-delete' && pendingDeletes.has(imageId);
   return isPending || images.has(imageId) || waiting.has(name);

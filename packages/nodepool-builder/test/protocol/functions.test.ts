@@ -4,14 +4,11 @@ import { functionName, imageFunctions, isOffered, subjectOf, verbOf } from '../.
 
 describe('the functions of images that a builder offers', () => {
   it('a builder’s image functions follow from the images that it has', () => {
-    const state = {
-      images: new Set(['0001']),
-      pendingDeletes: new Set(['0000']),
-      waiting: new Set(['image-upload:9999']),
-    };
+    const repository = { images: new Set(['0001']), pendingDeletes: new Set(['0000']) };
+    const waiting = new Set(['image-upload:9999']);
     const offered = ['0000', '0001', '0002', '9999']
       .flatMap(imageFunctions)
-      .filter((name) => isOffered(name, state));
+      .filter((name) => isOffered(name, repository, waiting));
     assert.deepEqual(offered, [
       'image-delete:0000',
       'image-upload:0001',
