@@ -20,8 +20,8 @@ export function html(strings: TemplateStringsArray, ...values: readonly Value[])
 
 function render(value: Value): string {
   if (value instanceof Html) return value.text;
-  if (Array.isArray(value)) return value.map(render).join('');
-  return value === undefined || value === null || value === false ? '' : escapeHtml(String(value));
+  if (typeof value === 'string' || typeof value === 'number') return escapeHtml(String(value));
+  return value ? value.map(render).join('') : '';
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {
