@@ -25,7 +25,6 @@ export {
   whyPaused,
 } from './records.ts';
 export { rollback, rollbackChoices } from './request-handler.ts';
-export { diagnoseStore } from './store/diagnose-store.ts';
 export {
   type ExportedDocument,
   type ExportedState,
@@ -34,4 +33,5 @@ export {
   importState,
 } from './store/exported-state.ts';
 export type { Leadership, ManagerLeadership, StateChange } from './store/leadership.ts';
-export { type ManagerStore, openStateStore, type StateStore } from './store/state-store.ts';
+export type { ManagerStore, StateStore } from './store/state-store.ts';
+export { diagnoseStore, openStateStore } from './store/stores.ts';

@@ -4,7 +4,7 @@
  * it prints `refused CODE` and ends.
  */
 import { StoreError } from '../../src/errors.ts';
-import { openStateStore } from '../../src/store/state-store.ts';
+import { openStateStore } from '../../src/store/stores.ts';
 import { build } from './records.ts';
 
 /** Builds in a batch. */

@@ -6,7 +6,7 @@ import { after, before, describe, it, type TestContext } from 'node:test';
 import { inspect } from 'node:util';
 import { Client } from 'pg';
 import { type Postgresql, startPostgresql } from '../../../../test/fixtures/postgresql.ts';
-import { openStateStore } from '../../src/store/state-store.ts';
+import { openStateStore } from '../../src/store/stores.ts';
 import { LeaderProcess } from './leader.ts';
 import { build } from './records.ts';
 import { startRelay } from './relay.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
-import { openStateStore } from '../../src/store/state-store.ts';
+import { openStateStore } from '../../src/store/stores.ts';
 import { build } from './records.ts';
 import { openUntilEnd, stateStoreContract, withCode } from './state-store-contract.ts';
 

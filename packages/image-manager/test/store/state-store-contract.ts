@@ -4,7 +4,8 @@ import type { ImageDocument } from '../../src/documents.ts';
 import { StoreError } from '../../src/errors.ts';
 import { OWNER } from '../../src/ownership.ts';
 import type { Request } from '../../src/records.ts';
-import { openStateStore, type StateStore } from '../../src/store/state-store.ts';
+import type { StateStore } from '../../src/store/state-store.ts';
+import { openStateStore } from '../../src/store/stores.ts';
 import { LeaderProcess } from './leader.ts';
 import { attestation, BUILD_BUNDLE, build, upload } from './records.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
-import { openStateStore } from '../../src/store/state-store.ts';
+import { openStateStore } from '../../src/store/stores.ts';
 import { withCode } from './state-store-contract.ts';
 
 test('a store URL for another database is rejected without showing the password or creating a file', async (t) => {

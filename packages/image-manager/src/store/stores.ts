@@ -3,7 +3,37 @@ import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { CheckResult } from '@nodepool-builder/image-builder';
 import { attempt, unlessMissing } from '@nodepool-builder/image-builder/internal';
+import { StoreError } from '../errors.ts';
+import type { StateStore } from './state-store.ts';
 import { checkVersion } from './tables.ts';
+
+/** Location of a PostgreSQL store. */
+const POSTGRES = /^postgres(?:ql)?:\/\//;
+
+/**
+ * Opens a store, and creates it if it does not exist: a SQLite file for one host, or `postgresql://user@host/database`
+ * for managers on several hosts.
+ *
+ * @param location - a path, or a libpq URL; PostgreSQL's password may also come from PGPASSWORD or `~/.pgpass`
+ * @throws StoreError `store-not-usable`, `store-too-new`
+ */
+export async function openStateStore(location: string): Promise<StateStore> {
+  // Loaded on demand, because Node 22 prints a warning about its SQLite, and most sites do not use PostgreSQL.
+  if (POSTGRES.test(location)) {
+    const { openPostgresStore } = await import('./postgres-store.ts');
+    return await openPostgresStore(location);
+  }
+  if (/^[a-z][a-z\d+.-]*:\/\//i.test(location)) {
+    // The message omits the location, which may contain a password.
+    throw new StoreError(
+      'store-not-usable',
+      'the URL of the store does not name a PostgreSQL database; ' +
+        'write postgresql://USER@HOST/DATABASE or a path',
+    );
+  }
+  const { openSqliteStore } = await import('./sqlite-store.ts');
+  return await openSqliteStore(location);
+}
 
 /** Subject of the results. */
 const STORE = 'store of the manager';
@@ -23,8 +53,7 @@ interface Look {
  */
 export async function* diagnoseStore(location: string, signal: AbortSignal): AsyncGenerator<CheckResult> {
   const look = await attempt(STORE, signal, async () => {
-    const isDatabase = /^postgres(?:ql)?:\/\//.test(location);
-    const found = await (isDatabase ? lookAtPostgres(location) : lookAtSqlite(location));
+    const found = await (POSTGRES.test(location) ? lookAtPostgres(location) : lookAtSqlite(location));
     if (found.version !== undefined) checkVersion(found.version, found.location);
     return found;
   });

@@ -5,8 +5,7 @@ import type { CheckResult } from '@nodepool-builder/image-builder';
 import { Client } from 'pg';
 import { type Postgresql, startPostgresql } from '../../../../test/fixtures/postgresql.ts';
 import { setUp } from '../../../../test/fixtures/set-up.ts';
-import { diagnoseStore } from '../../src/store/diagnose-store.ts';
-import { openStateStore } from '../../src/store/state-store.ts';
+import { diagnoseStore, openStateStore } from '../../src/store/stores.ts';
 
 async function diagnose(location: string): Promise<readonly CheckResult[]> {
   return await Array.fromAsync(diagnoseStore(location, new AbortController().signal));

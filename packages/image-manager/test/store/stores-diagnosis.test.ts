@@ -6,8 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import type { CheckResult } from '@nodepool-builder/image-builder';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
-import { diagnoseStore } from '../../src/store/diagnose-store.ts';
-import { openStateStore } from '../../src/store/state-store.ts';
+import { diagnoseStore, openStateStore } from '../../src/store/stores.ts';
 
 async function diagnose(location: string): Promise<readonly CheckResult[]> {
   return await Array.fromAsync(diagnoseStore(location, new AbortController().signal));
