@@ -145,18 +145,18 @@ export interface BuilderServices {
   /** @throws ImageError `invalid-configuration` if the configuration has no provider of instances with this name */
   instanceProvider(name: string): InstanceProvider;
   /**
-   * Chooses an image of a provider. Absent in a program without configured images.
+   * Chooses an image of a provider.
    *
    * @returns its id in the provider
    * @throws ImageError `image-not-found`, `invalid-configuration`, `invalid-filter`
    */
-  chooseImage?(provider: string, choice: ImageChoice, options?: OperationOptions): Promise<string>;
+  chooseImage(provider: string, choice: ImageChoice, options?: OperationOptions): Promise<string>;
   /**
-   * Decides whether an imported file may be used, based on its attestations. Absent in a program that cannot verify them.
+   * Decides whether an imported file may be used, based on its attestations.
    *
    * @throws ImageError `attestation-refused` with the rule that the file breaks
    */
-  checkAttestations?(
+  checkAttestations(
     required: RequiredAttestation,
     file: GatedFile,
     options?: OperationOptions,

@@ -244,10 +244,6 @@ class InstanceBuild {
     const { settings, services, context, provider } = this.#parts;
     const { 'base-image': choice } = settings;
     if (typeof choice === 'string') return choice;
-    if (services.chooseImage === undefined) {
-      const remedy = 'name the base image itself';
-      throw new ImageError('invalid-configuration', `this program cannot choose a base image; ${remedy}`);
-    }
     return await services.chooseImage(provider.name, choice, { signal: context.signal });
   }
 

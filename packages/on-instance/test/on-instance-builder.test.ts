@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { readImages } from '@nodepool-builder/image-builder';
+import { NO_SERVICES } from '../../../test/fixtures/builder-services.ts';
 import { FakeAttester } from '../../../test/fixtures/fake-attester.ts';
 import { holdTimeout } from '../../../test/fixtures/held-timeout.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
@@ -360,6 +361,7 @@ describe('the contract of all builders', () => {
     (diskimage) => {
       const provider = new SshdInstances(directory);
       return new OnInstanceBuilder(diskimage, onInstanceOf(join(directory, 'base')), {
+        ...NO_SERVICES,
         instanceProvider: () => provider,
       });
     },

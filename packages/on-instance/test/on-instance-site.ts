@@ -4,6 +4,7 @@ import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { BuilderServices, BuildJob, DiskImage, Image } from '@nodepool-builder/image-builder';
+import { NO_SERVICES } from '../../../test/fixtures/builder-services.ts';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { InstanceReaper, type OnInstance, OnInstanceBuilder } from '../src/index.ts';
@@ -79,6 +80,7 @@ export class OnInstanceSite {
     services: Partial<BuilderServices> = {},
   ): OnInstanceBuilder {
     return new OnInstanceBuilder({ ...DISKIMAGE, ...diskimage }, this.#settings(settings), {
+      ...NO_SERVICES,
       instanceProvider: () => this.provider,
       ...services,
     });

@@ -24,7 +24,7 @@ export class ZuulArtifactBuilder extends BaseImageBuilder {
   constructor(
     diskimage: DiskImage,
     settings: ZuulSettings,
-    services: Pick<BuilderServices, 'checkAttestations'> = {},
+    services: Pick<BuilderServices, 'checkAttestations'>,
   ) {
     super(diskimage);
     this.#settings = settings;

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { zstdCompressSync } from 'node:zlib';
 import type { DiskImage, Image } from '@nodepool-builder/image-builder';
+import { NO_SERVICES } from '../../../test/fixtures/builder-services.ts';
 import { FakeAttester } from '../../../test/fixtures/fake-attester.ts';
 import { RecordingLogger } from '../../../test/fixtures/recording-logger.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
@@ -380,7 +381,10 @@ test('a download of an artifact is resumed after SIGKILL', async (t) => {
   const sentFirst = (await site.sent())['image.raw'] ?? 0;
   assert.ok(sentFirst > content.length / 2, `${sentFirst} bytes were sent`);
   const repository = await fixture.open();
-  const { files } = await new ZuulArtifactBuilder(diskimage, site.image).build({ imageId, repository });
+  const { files } = await new ZuulArtifactBuilder(diskimage, site.image, NO_SERVICES).build({
+    imageId,
+    repository,
+  });
   assert.equal(files[0]?.checksums?.sha256, digest('sha256', content));
   const sent = (await site.sent())['image.raw'] ?? 0;
   assert.ok(sent < 1.1 * content.length, `${sent} bytes were sent of ${content.length}`);
@@ -411,7 +415,7 @@ describe('the contract of all builders', () => {
 
   imageBuilderContract(
     'ZuulArtifactBuilder',
-    (diskimage) => new ZuulArtifactBuilder(diskimage, imageOf(zuul)),
+    (diskimage) => new ZuulArtifactBuilder(diskimage, imageOf(zuul), NO_SERVICES),
     ['qcow2', 'raw'],
   );
 });

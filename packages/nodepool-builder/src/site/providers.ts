@@ -53,7 +53,7 @@ interface Opened {
 }
 
 /** The providers of the configuration in force. */
-export class Providers implements BuilderServices, Disposable {
+export class Providers implements Pick<BuilderServices, 'instanceProvider' | 'chooseImage'>, Disposable {
   readonly #options: ProvidersOptions;
   readonly #used = new Set<string>();
   #byName: ReadonlyMap<string, Opened> = new Map();

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { BaseImageBuilder, type BuilderModule, type ProviderModule } from '@nodepool-builder/image-builder';
+import { NO_SERVICES } from '../../../../test/fixtures/builder-services.ts';
 import { Modules } from '../../src/configuration/modules.ts';
 import type { ModuleError } from '../../src/terms/module-error.ts';
 
@@ -37,7 +38,7 @@ test('a builder class becomes a module with the settings of dib', () => {
   assert.ok(module);
   assert.equal(module.settings, Modules.builtIn.builders.get('dib')?.settings);
   const diskimage = { name: 'debian', formats: [] };
-  const builder = module.create(diskimage, {}, { instanceProvider: () => assert.fail() });
+  const builder = module.create(diskimage, {}, NO_SERVICES);
   assert.ok(builder instanceof MyBuilder);
   assert.equal(builder.diskimage, diskimage);
 });

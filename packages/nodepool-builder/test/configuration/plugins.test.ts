@@ -4,6 +4,7 @@ import { chmod, chown, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { BaseImageBuilder } from '@nodepool-builder/image-builder';
+import { NO_SERVICES } from '../../../../test/fixtures/builder-services.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
 import { jsonSchema } from '../../src/configuration/schema.ts';
@@ -156,10 +157,9 @@ describe('plugins', () => {
       [`${core}/package.json`]: '{"name": "@nodepool-builder/image-builder", "exports": "./copy.mjs"}',
       [`${core}/copy.mjs`]: 'export class BaseImageBuilder {}',
     });
-    const services = { instanceProvider: () => assert.fail() };
     const made = plugins.modules.createBuilder(
       { name: 'a', formats: [], builder: 'shared', settings: {} },
-      services,
+      NO_SERVICES,
     );
     assert.ok(made instanceof BaseImageBuilder);
   });

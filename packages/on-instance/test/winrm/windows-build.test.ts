@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import type { Image } from '@nodepool-builder/image-builder';
+import { NO_SERVICES } from '../../../../test/fixtures/builder-services.ts';
 import { RepositoryFixture } from '../../../../test/fixtures/repository-fixture.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { OnInstanceBuilder } from '../../src/index.ts';
@@ -31,6 +32,7 @@ async function build(
     'after-restart': 'destroy',
   } as const;
   const builder = new OnInstanceBuilder({ name: 'windows', formats: ['raw'] }, onInstance, {
+    ...NO_SERVICES,
     instanceProvider: () => instance,
   });
   const onLine = (line: string): void => void lines.push(line);

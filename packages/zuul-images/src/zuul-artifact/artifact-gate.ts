@@ -1,12 +1,6 @@
 import { readFile, rm } from 'node:fs/promises';
 import { basename } from 'node:path';
-import {
-  type BuildContext,
-  type BuilderServices,
-  type GatedFile,
-  ImageError,
-  type OperationOptions,
-} from '@nodepool-builder/image-builder';
+import { type BuildContext, type GatedFile, ImageError } from '@nodepool-builder/image-builder';
 import { checksumsOf, MAX_ATTESTATION_SIZE } from '@nodepool-builder/image-builder/internal';
 import type { ZuulBuild } from '../api/zuul-build.ts';
 import type { ImageArtifact } from '../builds/image-artifact.ts';
@@ -14,7 +8,6 @@ import { nameOf } from '../download/artifact-url.ts';
 import { downloadArtifact } from '../download/download-artifact.ts';
 import type { ArtifactAccess } from '../download/http-source.ts';
 import { unpackedName } from '../download/unpacking.ts';
-import type { ZuulSettings } from '../zuul-settings.ts';
 import type { KeptFile, KeptFiles } from './kept-files.ts';
 
 /** `type` in the metadata of artifacts that are attestations. */
@@ -36,22 +29,7 @@ interface CheckedArtifact {
 }
 
 /** Checks a file with its attestations. @throws ImageError `attestation-refused` */
-export type FileCheck = (file: GatedFile, options: OperationOptions) => Promise<void>;
-
-/**
- * Returns the check of an image's artifacts; undefined if they need no attestation.
- *
- * @throws ImageError `invalid-configuration` in a program that cannot verify attestations
- */
-export function fileCheckOf(
-  { 'require-attestation': required }: ZuulSettings,
-  { checkAttestations }: Pick<BuilderServices, 'checkAttestations'>,
-): FileCheck | undefined {
-  if (required === undefined) return undefined;
-  if (checkAttestations !== undefined) return (...args) => checkAttestations(required, ...args);
-  const message = 'this program cannot verify attestations; remove require-attestation of the image';
-  throw new ImageError('invalid-configuration', message);
-}
+export type FileCheck = (file: GatedFile) => Promise<void>;
 
 /**
  * Rejects an artifact without the required attestations.
@@ -71,7 +49,7 @@ export async function checkArtifact(
     if (text !== undefined) attestations.push({ place: nameOf(url), text });
   }
   const sha256 = file.sha256 ?? (await checksumsOf(file.path, { signal })).sha256;
-  await checkFile({ name, fileName: basename(unpackedName(artifact.url)), sha256, attestations }, { signal });
+  await checkFile({ name, fileName: basename(unpackedName(artifact.url)), sha256, attestations });
   log(`${name} has the required attestations`);
 }
 

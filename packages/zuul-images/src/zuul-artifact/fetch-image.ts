@@ -19,7 +19,7 @@ import type { ImageArtifact } from '../builds/image-artifact.ts';
 import { nameOf } from '../download/artifact-url.ts';
 import type { ArtifactAccess } from '../download/http-source.ts';
 import { imageSourceOf, type ZuulSettings } from '../zuul-settings.ts';
-import { checkArtifact, type FileCheck, fileCheckOf } from './artifact-gate.ts';
+import { checkArtifact, type FileCheck } from './artifact-gate.ts';
 import { artifactAccessOf, availableArtifacts } from './available-artifacts.ts';
 import { fetchArtifact } from './fetch-artifact.ts';
 import { fetchPackageList } from './fetch-package-list.ts';
@@ -39,7 +39,9 @@ export async function fetchImage(
 ): Promise<void> {
   const { log, diskimage } = context;
   const logger: Logger = { debug: () => {}, info: log, warn: log, error: log };
-  const checkFile = fileCheckOf(settings, services);
+  const { 'require-attestation': required } = settings;
+  const checkFile: FileCheck | undefined =
+    required && ((file) => services.checkAttestations(required, file, { signal: context.signal }));
   try {
     const [api, access] = await Promise.all([openZuulApi(settings, logger), artifactAccessOf(settings)]);
     let expired: ImageError | undefined;
@@ -105,12 +107,10 @@ async function makeFormats(
   const files = new Map((await kept.files(artifacts)).map((file) => [file.format, file]));
   const plan = await planOf(wanted, files, access, context);
   const total = costOf(plan);
-  const used = new Set<ImageFormat>();
   let done = 0;
   for (const { from, format, cost } of plan) {
     const onProgress = portion((part) => progress(part.done, total), done, done + cost);
     const source = from && files.get(from);
-    used.add(from ?? format);
     const artifact = artifacts.find((one) => one.format === format);
     if (source !== undefined) {
       log(`converting ${from} to ${format}`);
@@ -124,17 +124,13 @@ async function makeFormats(
         await checkArtifact({ artifact, file, build: wanted.build, kept, access }, checkFile, context);
       }
       files.set(format, file);
+      if (context.wantsMaterials) {
+        context.addMaterial(await artifactMaterial(wanted, artifact, file, signal));
+      }
       // A link is used, so that the next attempt finds the file if this process dies before the image is published.
       if (formats.includes(format)) await link(file.path, outputPath(format));
     }
     done += cost;
-  }
-  if (!context.wantsMaterials) return;
-  for (const file of files.values()) {
-    const artifact = artifacts.find((one) => one.format === file.format);
-    if (artifact !== undefined && used.has(file.format)) {
-      context.addMaterial(await artifactMaterial(wanted, artifact, file, signal));
-    }
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { subscribe } from 'node:diagnostics_channel';
 import { ImageRepository } from '@nodepool-builder/image-builder';
+import { NO_SERVICES } from '../../../../test/fixtures/builder-services.ts';
 import { ZuulArtifactBuilder } from '../../src/index.ts';
 
 const [entry = '', directory = '', imageId = '', count] = process.argv.slice(2);
@@ -14,4 +15,4 @@ subscribe('http.client.response.finish', () => {
 });
 const repository = await ImageRepository.open(directory);
 const [diskimage, settings] = JSON.parse(entry) as ConstructorParameters<typeof ZuulArtifactBuilder>;
-await new ZuulArtifactBuilder(diskimage, settings).build({ imageId, repository });
+await new ZuulArtifactBuilder(diskimage, settings, NO_SERVICES).build({ imageId, repository });

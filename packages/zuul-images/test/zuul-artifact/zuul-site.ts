@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { BuilderServices, DiskImage } from '@nodepool-builder/image-builder';
 import { importedImageId } from '@nodepool-builder/image-builder/internal';
+import { NO_SERVICES } from '../../../../test/fixtures/builder-services.ts';
 import { type Nginx, startNginx } from '../../../../test/fixtures/nginx.ts';
 import { RepositoryFixture } from '../../../../test/fixtures/repository-fixture.ts';
 import type { ArtifactRow, BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
@@ -115,7 +116,7 @@ export class ZuulSite {
   builder(
     diskimage: Partial<DiskImage> = {},
     settings: Partial<ZuulSettings> = {},
-    services: Pick<BuilderServices, 'checkAttestations'> = {},
+    services: Pick<BuilderServices, 'checkAttestations'> = NO_SERVICES,
   ): ZuulArtifactBuilder {
     return new ZuulArtifactBuilder(
       { name: 'noble', formats: ['qcow2'], ...diskimage },
