@@ -5,7 +5,7 @@ import { HttpClient } from '@nodepool-builder/image-builder/plugin';
 import type { WinrmSettings } from '../on-instance-settings.ts';
 import { authorityOf, type Login } from '../remote-shell.ts';
 import { announcedCertificates, fingerprint, type HostKey } from '../ssh/host-key.ts';
-import { certificateAt, serviceAgent } from './service-agent.ts';
+import { serviceAgent } from './service-agent.ts';
 import { WinrmService } from './winrm-service.ts';
 import { WinrmShell } from './winrm-shell.ts';
 
@@ -26,6 +26,16 @@ const UNAUTHORIZED = 401;
 export function winrmLogin(username: string, settings: WinrmSettings, hostKey: HostKey): Login {
   const { 'ca-file': caFile, fingerprint: expected, 'password-file': passwordFile } = settings;
   const trustsConsole = caFile === undefined && expected === undefined;
+  const verify = (certificate: string, address: InstanceAddress): void => {
+    hostKey.check(certificate);
+    if (expected !== undefined && fingerprint(certificate) !== expected) {
+      throw untrusted(address, certificate, `"fingerprint" of winrm is ${expected}`);
+    }
+    if (trustsConsole && hostKey.pinned === undefined && !hostKey.isAnnounced(certificate)) {
+      const reason = 'its console does not announce it, and winrm has no fingerprint and no ca-file';
+      throw untrusted(address, certificate, reason);
+    }
+  };
   return {
     hostKey,
     port: settings.port,
@@ -37,22 +47,18 @@ export function winrmLogin(username: string, settings: WinrmSettings, hostKey: H
           ? await toldPassword(address, told)
           : (await readSetting('password-file', passwordFile)).replace(/\r?\n$/, '');
       const ca = caFile === undefined ? undefined : await readSetting('ca-file', caFile);
-      const certificate = await certificateAt(address, signal).catch((cause: unknown) => {
-        signal.throwIfAborted();
-        throw unreachable(username, address, cause);
+      let certificate: string | undefined;
+      let refusal: unknown;
+      const agent = serviceAgent(ca, (presented) => {
+        try {
+          verify(presented, address);
+          certificate = presented;
+        } catch (error) {
+          refusal = error;
+          throw error;
+        }
       });
-      hostKey.check(certificate);
-      if (expected !== undefined && fingerprint(certificate) !== expected) {
-        throw untrusted(address, certificate, `"fingerprint" of winrm is ${expected}`);
-      }
-      if (trustsConsole && hostKey.pinned === undefined && !hostKey.isAnnounced(certificate)) {
-        throw untrusted(
-          address,
-          certificate,
-          'its console does not announce it, and winrm has no fingerprint and no ca-file',
-        );
-      }
-      const service = new WinrmService(address, { username, password }, serviceAgent(certificate, ca));
+      const service = new WinrmService(address, { username, password }, agent);
       try {
         const shell = await WinrmShell.open(service, signal);
         hostKey.pinned = certificate;
@@ -60,7 +66,7 @@ export function winrmLogin(username: string, settings: WinrmSettings, hostKey: H
       } catch (error) {
         service.close();
         signal.throwIfAborted();
-        throw asLoginError(error);
+        throw refusal ?? asLoginError(error);
       }
     },
     describe: () => {
@@ -115,14 +121,6 @@ function untrusted(address: InstanceAddress, certificate: string, reason: string
     'login-refused',
     `the certificate at ${authorityOf(address)} is ${fingerprint(certificate)}, and ${reason}: the password is not sent; ` +
       'if it is the certificate of the base image, write it as "fingerprint" of winrm',
-  );
-}
-
-function unreachable(username: string, address: InstanceAddress, cause: unknown): ImageError {
-  return new ImageError(
-    'login-refused',
-    `${username} cannot log in at ${authorityOf(address)} with WinRM: ${(cause as Error).message}`,
-    { cause },
   );
 }
 

@@ -2,7 +2,7 @@ import { equal, rejects } from 'node:assert/strict';
 import { it } from 'node:test';
 import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { certificateAt, serviceAgent } from '../../src/winrm/service-agent.ts';
+import { serviceAgent } from '../../src/winrm/service-agent.ts';
 import { WinrmService } from '../../src/winrm/winrm-service.ts';
 import { WinrmShell } from '../../src/winrm/winrm-shell.ts';
 import { CERTIFICATE, Windows } from './windows.ts';
@@ -15,10 +15,16 @@ it('a WinRM client sends nothing to a machine with another certificate', async (
   );
   undoAfter(t, () => before?.[Symbol.asyncDispose]());
   undoAfter(t, () => after?.[Symbol.asyncDispose]());
-  const certificate = await certificateAt({ host: '127.0.0.1', port: before?.port ?? 0 }, t.signal);
+  let pinned: string | undefined;
   const identity = { username: 'Administrator', password: 'pa:ss wörd' };
-  const agent = serviceAgent(certificate, undefined);
-  const service = new WinrmService({ host: '127.0.0.1', port: after?.port ?? 0 }, identity, agent);
+  const agent = serviceAgent(undefined, (certificate) => {
+    if (pinned !== undefined && certificate !== pinned) throw new Error('the certificate has changed');
+    pinned = certificate;
+  });
+  const serviceOf = (port = 0): WinrmService =>
+    new WinrmService({ host: '127.0.0.1', port }, identity, agent);
+  await WinrmShell.open(serviceOf(before?.port), t.signal);
+  const service = serviceOf(after?.port);
   await rejects(WinrmShell.open(service, t.signal), {
     code: 'instance-failed',
     message: /WinRM does not respond: the certificate has changed/,

@@ -3,7 +3,7 @@ import type { TestContext } from 'node:test';
 import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { PUT_COMMAND } from '../../src/winrm/put-files.ts';
-import { certificateAt, serviceAgent } from '../../src/winrm/service-agent.ts';
+import { serviceAgent } from '../../src/winrm/service-agent.ts';
 import { WinrmService } from '../../src/winrm/winrm-service.ts';
 import { WinrmShell } from '../../src/winrm/winrm-shell.ts';
 import type { Program, ProgramSite } from './double-command.ts';
@@ -76,7 +76,7 @@ export async function loggedIn(
   const double = await WinrmDouble.start({ ...CERTIFICATE, program: windows.program });
   undoAfter(t, () => double[Symbol.asyncDispose]());
   const address = { host: '127.0.0.1', port: double.port };
-  const agent = serviceAgent(await certificateAt(address, t.signal), undefined);
+  const agent = serviceAgent(undefined, () => {});
   const identity = { username: 'Administrator', password: 'pa:ss wörd' };
   const shell = await WinrmShell.open(new WinrmService(address, identity, agent), t.signal);
   undoAfter(t, () => shell.close());
