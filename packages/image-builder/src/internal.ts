@@ -86,6 +86,7 @@ export {
 } from './instance/launch-record.ts';
 export { waitForPort } from './instance/wait-for-port.ts';
 export { createAjv, parseJson, utcTime } from './json-reader.ts';
+export { KeyedQueue } from './keyed-queue.ts';
 export { MANIFEST as IMAGE_MANIFEST } from './manifest.ts';
 export {
   BUILD_LOG,

@@ -4,11 +4,14 @@ import { Socket } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { addAbortSignal } from 'node:stream';
 import { ImageError } from '@nodepool-builder/image-builder';
-import { errnoOf, LineSplitter, objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
+import { errnoOf, KeyedQueue, LineSplitter, objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 
-/** Timeout of a command in milliseconds. QEMU serves one client at a time, and others wait. */
+/** Timeout of a command in milliseconds. */
 const TIMEOUT = 10_000;
+
+/** Commands by the path of the socket, because a QEMU serves one client at a time and rejects most others. */
+const commands = new KeyedQueue();
 
 /** Errors of connecting without a listening QEMU. */
 const ABSENT: readonly unknown[] = ['ENOENT', 'ECONNREFUSED'];
@@ -32,6 +35,14 @@ export async function executeQmp(
   path: string,
   command: string,
   args: Readonly<Record<string, unknown>> = {},
+): Promise<unknown> {
+  return await commands.run(path, {}, () => execute(path, command, args));
+}
+
+async function execute(
+  path: string,
+  command: string,
+  args: Readonly<Record<string, unknown>>,
 ): Promise<unknown> {
   const socket = await connectTo(path);
   if (socket === undefined) return undefined;

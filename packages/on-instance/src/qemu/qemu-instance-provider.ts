@@ -65,7 +65,6 @@ export class QemuInstanceProvider implements InstanceProvider {
   readonly #settings: QemuSettings;
   readonly #consoleTimeout: number;
   readonly #logger: Logger | undefined;
-  readonly #instances = new Map<string, QemuInstance>();
   #ready: Promise<void> | undefined;
 
   constructor(options: QemuInstanceProviderOptions) {
@@ -89,7 +88,7 @@ export class QemuInstanceProvider implements InstanceProvider {
     }).catch((error: unknown) => {
       throw asImageError(error, `launch for build ${request.buildId} in ${this.#directory}`);
     });
-    const instance = this.#instance(directory);
+    const instance = new QemuInstance(directory);
     try {
       await this.#start(directory, request, base, signal);
       signal.throwIfAborted();
@@ -126,7 +125,7 @@ export class QemuInstanceProvider implements InstanceProvider {
     signal?.throwIfAborted();
     await this.#prepare();
     const directories = await InstanceDirectory.list(this.#directory);
-    return directories.map((directory) => this.#instance(directory));
+    return directories.map((directory) => new QemuInstance(directory));
   }
 
   async #start(
@@ -170,14 +169,6 @@ export class QemuInstanceProvider implements InstanceProvider {
       return performance.now() > deadline ? false : undefined;
     };
     return await poll(look, { interval: CONSOLE_INTERVAL, signal });
-  }
-
-  /** Returns the object of an instance. Each instance has one, because its QEMU serves one client at a time. */
-  #instance(directory: InstanceDirectory): QemuInstance {
-    const known = this.#instances.get(directory.id);
-    const instance = known ?? new QemuInstance(directory, () => this.#instances.delete(directory.id));
-    this.#instances.set(directory.id, instance);
-    return instance;
   }
 
   /** Creates the directory, or removes incomplete instances of earlier processes from it, once. */

@@ -12,7 +12,6 @@ import {
 import {
   convertImage,
   isConvertible,
-  Mutex,
   objectOf,
   TEXT,
   waitForPort,
@@ -38,16 +37,12 @@ export class QemuInstance implements Instance {
   readonly buildId: string;
   readonly launchedAt: Date;
   readonly #directory: InstanceDirectory;
-  /** Held during a command, because QEMU serves one client at a time. */
-  readonly #monitor = new Mutex();
-  readonly #onDestroyed: () => void;
 
-  constructor(directory: InstanceDirectory, onDestroyed: () => void) {
+  constructor(directory: InstanceDirectory) {
     this.id = directory.id;
     this.buildId = directory.record.buildId;
     this.launchedAt = new Date(directory.record.launchedAt);
     this.#directory = directory;
-    this.#onDestroyed = onDestroyed;
   }
 
   async state({ signal }: OperationOptions = {}): Promise<InstanceState> {
@@ -129,12 +124,10 @@ export class QemuInstance implements Instance {
     signal?.throwIfAborted();
     await this.#directory.endMachine();
     await this.#directory.remove();
-    this.#onDestroyed();
   }
 
   async #execute(command: string, args?: Readonly<Record<string, unknown>>): Promise<unknown> {
-    const path = this.#directory.file(INSTANCE_FILES.monitor);
-    return await this.#monitor.run(() => executeQmp(path, command, args));
+    return await executeQmp(this.#directory.file(INSTANCE_FILES.monitor), command, args);
   }
 
   /** Ends QEMU after the machine was switched off, because it holds the disk. */

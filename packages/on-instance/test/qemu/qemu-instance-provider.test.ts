@@ -167,6 +167,14 @@ describe('an instance of a local QEMU', () => {
     assert.equal((await readFile(path)).subarray(1, 4).toString(), 'PNG');
   });
 
+  test('an instance responds to many queries at the same time, although its QEMU serves one client at a time', async (t) => {
+    const { image, open } = await openSite(t, 'halt');
+    await open().launch({ ...REQUEST, image });
+    const query = async (): Promise<string | undefined> => (await open().list())[0]?.state();
+    const states = await Promise.all(Array.from({ length: 10 }, query));
+    assert.deepEqual([...new Set(states)], ['running']);
+  });
+
   test('an instance fails if its QEMU is killed, and waiting callers get the error', async (t) => {
     const { directory, image, open } = await openSite(t, 'halt');
     const instance = await open().launch({ ...REQUEST, image });
