@@ -18,10 +18,7 @@ export function mintToken(
   secret: string,
   now: number,
 ): IssuedToken {
-  const [iat, exp] = [now - CLOCK_SKEW, now + LIFE].map((time) => Math.floor(time / 1000)) as [
-    number,
-    number,
-  ];
+  const [iat, exp] = [Math.floor((now - CLOCK_SKEW) / 1000), Math.floor((now + LIFE) / 1000)];
   const claims = { iss: issuer, aud: audience, sub: subject, iat, exp };
   return { value: signToken(claims, secret), expiresAt: exp * 1000 };
 }

@@ -2,7 +2,7 @@ import type { Logger } from '@nodepool-builder/image-builder';
 import { objectOf } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { MqttSettings } from '../zuul-settings.ts';
-import { listenToBroker } from './mqtt-listener.ts';
+import { listenToBroker, MAX_MESSAGE_SIZE } from './mqtt-listener.ts';
 
 /** Schema of a report: https://zuul-ci.org/docs/zuul/latest/drivers/mqtt.html */
 const REPORT = new JsonReader(objectOf({ buildset: objectOf({ builds: { type: 'array' } }) }));
@@ -85,6 +85,7 @@ export class BuildReports {
  * @throws Error with the reason, if the payload is not a message of this reporter
  */
 export function finishedJobs(payload: Uint8Array): ReadonlySet<string> {
+  if (payload.length > MAX_MESSAGE_SIZE) throw new Error(`its ${payload.length} bytes are too many`);
   const { builds } = REPORT.parse(Buffer.from(payload).toString()).buildset;
   const jobs = builds.flatMap((build) => {
     const { job_name: job, result }: Readonly<Record<string, unknown>> = Object(build);

@@ -6,8 +6,11 @@ import { RetryPolicy } from '@nodepool-builder/image-builder/plugin';
 import type { ErrorWithReasonCode, IClientOptions } from 'mqtt';
 import type { MqttSettings } from '../zuul-settings.ts';
 
-/** Maximum size of a message in bytes, a hundred times a usual report. An MQTT 5 broker sends no larger ones. */
-const MAX_MESSAGE_SIZE = 1024 * 1024;
+/**
+ * Maximum size of a message in bytes, a hundred times a usual report. An MQTT 5 broker sends no larger ones; MQTT 3.1.1
+ * has no such limit.
+ */
+export const MAX_MESSAGE_SIZE: number = 1024 * 1024;
 
 /** Timeout of the connection attempt and of requests to the broker, in milliseconds. */
 const TIMEOUT = 30_000;
@@ -48,14 +51,6 @@ export async function listenToBroker(
   logger: Logger,
   signal: AbortSignal,
 ): Promise<void> {
-  const receive = (payload: Uint8Array): void => {
-    // MQTT 3.1.1 has no size limit, so it is enforced here.
-    if (payload.length <= MAX_MESSAGE_SIZE) onMessage(payload);
-    else
-      logger.debug(
-        `${broker}: ignored a message of ${payload.length} bytes, which is too large for a report of Zuul`,
-      );
-  };
   for (let failures = 0; !signal.aborted; ) {
     let subscribedAt = Number.POSITIVE_INFINITY;
     const subscribed = (): void => {
@@ -63,7 +58,7 @@ export async function listenToBroker(
       if (failures > 0) logger.info(`${broker}: connected`);
       onSubscribed();
     };
-    const handlers = { onSubscribed: subscribed, onMessage: receive };
+    const handlers = { onSubscribed: subscribed, onMessage };
     const error = await listen(settings, handlers, signal).catch((reason: unknown) => reason as Error);
     if (signal.aborted) return;
     if (performance.now() - subscribedAt > STEADY) failures = 0;

@@ -18,13 +18,6 @@ export interface AvailableArtifact {
   readonly size: number | undefined;
 }
 
-/** Result of {@link availableArtifacts}. */
-export interface ArtifactAvailability {
-  readonly available: readonly AvailableArtifact[];
-  /** Error `artifact-expired` of each other artifact. */
-  readonly expired: readonly ImageError[];
-}
-
 /**
  * Returns the access to the artifacts of an image. It excludes loopback, link-local and private networks, unless the
  * configuration names a host there.
@@ -41,16 +34,18 @@ export async function artifactAccessOf(settings: ZuulSettings): Promise<Artifact
 /**
  * Queries the servers of artifacts for their existence and size. An artifact counts as available if its server fails or
  * rejects the request, because it may send the artifact later.
+ *
+ * @returns `expired` is the error `artifact-expired` of another artifact, if there is any
  */
 export async function availableArtifacts(
   artifacts: readonly ImageArtifact[],
   access: ArtifactAccess,
   signal: AbortSignal,
-): Promise<ArtifactAvailability> {
+): Promise<{ readonly available: readonly AvailableArtifact[]; readonly expired?: ImageError | undefined }> {
   const found = await Promise.all(artifacts.map((artifact) => lookUp(artifact, access, signal)));
   return {
     available: found.filter((each) => 'artifact' in each),
-    expired: found.filter((each) => each instanceof ImageError),
+    expired: found.find((each) => each instanceof ImageError),
   };
 }
 
@@ -92,5 +87,5 @@ export async function isImageExpired(
   const { available, expired } = await availableArtifacts(artifacts, access, signal);
   const makeable = makeableFormats(available.map(({ artifact }) => artifact.format));
   const formats = formatsToMake(diskimage, makeableFormats(artifactFormats(settings)));
-  return expired.length > 0 && !formats.every((format) => makeable.includes(format));
+  return expired !== undefined && !formats.every((format) => makeable.includes(format));
 }

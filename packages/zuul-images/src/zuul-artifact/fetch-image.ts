@@ -2,7 +2,6 @@ import { link } from 'node:fs/promises';
 import {
   type BuilderServices,
   ImageError,
-  type ImageFormat,
   type Logger,
   type Material,
 } from '@nodepool-builder/image-builder';
@@ -150,7 +149,7 @@ async function planOf(
   if (plan !== undefined) return plan;
   const offered = offers.map(({ format }) => format).join(', ');
   const message = `build ${build.uuid} returned the image as ${offered}, from which ${formats.join(', ')} cannot be made`;
-  throw expired[0] ?? new ImageError('format-unavailable', `${message}; let the job return these formats`);
+  throw expired ?? new ImageError('format-unavailable', `${message}; let the job return these formats`);
 }
 
 /** Describes an artifact that became an image: its address, its unpacked bytes, and its build in Zuul. */
