@@ -1,5 +1,5 @@
+import type { ObjectSchema, SettingsSchema } from '../../packages/image-builder/src/settings-schema.ts';
 import type { OUTPUTS } from '../../packages/nodepool-builder/src/commands/output-schemas.ts';
-import type { RecordSchema } from '../../packages/nodepool-builder/src/terms/record-schema.ts';
 import { markdownTable } from '../markdown.ts';
 
 /** Returns the table of commands with `--json` as Markdown, each with the JSON Schema of its output. */
@@ -16,7 +16,7 @@ export function outputTables(outputs: typeof OUTPUTS): string {
 }
 
 /** Returns the table of a record's keys. */
-export function recordTable({ properties }: RecordSchema): string {
+export function recordTable({ properties }: ObjectSchema): string {
   const rows = Object.entries(properties).map(([key, schema]) => [
     `\`${key}\``,
     typeOf(schema),
@@ -25,9 +25,7 @@ export function recordTable({ properties }: RecordSchema): string {
   return markdownTable(['key', 'value', 'meaning'], rows);
 }
 
-type Schema = RecordSchema['properties'][string];
-
-function typeOf({ type, enum: values, format }: Schema): string {
+function typeOf({ type, enum: values, format }: SettingsSchema): string {
   if (values !== undefined) return values.map((value) => `\`${String(value)}\``).join(', ');
   const names = [type ?? []]
     .flat()

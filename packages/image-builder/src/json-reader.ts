@@ -20,7 +20,7 @@ export function createAjv(options: Options = {}): Ajv {
       program: true,
       words: true,
       text: true,
-      time: (text: string) => !Number.isNaN(Date.parse(text)),
+      'date-time': (text: string) => !Number.isNaN(Date.parse(text)),
     },
   });
 }
@@ -114,7 +114,7 @@ function schemaReason(error: ErrorObject | undefined, name: string): string {
     case 'enum':
       return `${place} is not one of ${(params.allowedValues as unknown[]).join(', ')}`;
     case 'format':
-      return `${place} is not a ${params.format}`;
+      return `${place} is not a time`; // no other format restricts a text
     default:
       return `${place} ${message}`;
   }

@@ -13,10 +13,10 @@ export interface SettingsSchema {
    * Format of a text. `path`: a relative one is resolved against the directory of the configuration
    * file. `directory`: a directory. If it does not exist, `validate` warns. `program`: a path, or a name
    * without a slash, which is looked up in PATH; in a list, only the first item is a program. `words`: a list, or a
-   * string that is split like in a shell. A disk image appends its words to its parent's. `time`: an ISO 8601 time.
+   * string that is split like in a shell. A disk image appends its words to its parent's. `date-time`: an ISO 8601 time.
    * `text`: a number in the file also counts as text, as Python's `str()` writes it.
    */
-  readonly format?: 'path' | 'directory' | 'program' | 'words' | 'time' | 'text';
+  readonly format?: 'path' | 'directory' | 'program' | 'words' | 'date-time' | 'text';
   readonly properties?: Readonly<Record<string, SettingsSchema>>;
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean | SettingsSchema;

@@ -7,7 +7,7 @@ const PERSON = new JsonReader({
   required: ['name', 'born'],
   properties: {
     name: { type: 'string' },
-    born: { type: 'string', format: 'time' },
+    born: { type: 'string', format: 'date-time' },
     pets: { type: 'array', items: { enum: ['cat', 'dog'] } },
     version: { const: 1 },
     'a/b': { type: ['integer', 'null'] },

@@ -100,7 +100,7 @@ export function conversionStatement(
   };
 }
 
-const TIME = { ...TEXT, format: 'time' } as const;
+const TIME = { ...TEXT, format: 'date-time' } as const;
 
 const DEPENDENCY = objectOf(
   {},

@@ -16,7 +16,7 @@ const PREDICATE = objectOf(
     'upload-id': TEXT,
     'external-id': TEXT,
     'image-id': TEXT,
-    'uploaded-on': { ...TEXT, format: 'time' },
+    'uploaded-on': { ...TEXT, format: 'date-time' },
     /** Digests that the provider reports, by the name of their algorithm. */
     'reported-digests': { type: 'object', additionalProperties: TEXT },
   },

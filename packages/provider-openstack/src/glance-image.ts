@@ -3,7 +3,7 @@ import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { NUMBER, objectOf, TEXT, utcTime } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 
-const TIME = { type: 'string', format: 'time' } as const;
+const TIME = { type: 'string', format: 'date-time' } as const;
 const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
 
 const IMAGE = objectOf(
@@ -21,7 +21,7 @@ const IMAGE = objectOf(
     os_hash_algo: TEXT_OR_NULL,
     os_hash_value: TEXT_OR_NULL,
     disk_format: TEXT_OR_NULL,
-    updated_at: { type: ['string', 'null'], format: 'time' },
+    updated_at: { type: ['string', 'null'], format: 'date-time' },
   },
 );
 

@@ -95,7 +95,7 @@ function pathOf(...names: readonly string[]): string {
 
 const OBJECTS = new JsonReader({
   type: 'array',
-  items: objectOf({ name: TEXT, last_modified: { type: 'string', format: 'time' } }),
+  items: objectOf({ name: TEXT, last_modified: { type: 'string', format: 'date-time' } }),
 });
 
 function readObjects(value: unknown): readonly ListedObject[] {

@@ -1,7 +1,7 @@
+import type { ObjectSchema } from '@nodepool-builder/image-builder';
 import { BUILD_ORIGIN } from '../attestation/origin/origin-record.ts';
 import { EVENT_SCHEMA } from '../daemon/notifications/event.ts';
 import { BUILD_RECORD, PLAN_RECORD, STATUS_RECORD, UPLOAD_RECORD } from '../site/records.ts';
-import type { RecordSchema } from '../terms/record-schema.ts';
 import { BUILT_IMAGE } from './build.ts';
 import { PRUNED_RECORD, REAPED_RECORD } from './cleanup.ts';
 import { CONVERTED_FILE } from './convert.ts';
@@ -19,7 +19,7 @@ interface CommandOutput {
   readonly command: string;
   /** True if the output is an array of records instead of one record. */
   readonly isList: boolean;
-  readonly record: RecordSchema;
+  readonly record: ObjectSchema;
 }
 
 /** The JSON of each command that shows records, by the name of its schema. */

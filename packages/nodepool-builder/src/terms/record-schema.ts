@@ -1,21 +1,4 @@
-/** Schema of one value of a record. */
-interface ValueSchema {
-  readonly type?: string | readonly string[];
-  readonly enum?: readonly unknown[];
-  readonly format?: 'date-time';
-  readonly minimum?: number;
-  readonly items?: object;
-  readonly properties?: object;
-  readonly description?: string;
-}
-
-/** Schema of a record. `SettingsOf` is its TypeScript type, and the documentation has a row for each key. */
-export interface RecordSchema {
-  readonly type: 'object';
-  readonly additionalProperties: false;
-  readonly required: readonly string[];
-  readonly properties: Readonly<Record<string, ValueSchema>>;
-}
+import type { SettingsSchema } from '@nodepool-builder/image-builder';
 
 export const TEXT = { type: 'string' } as const;
 export const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
@@ -28,7 +11,7 @@ export const COUNT = { type: 'integer', minimum: 0 } as const;
 
 /** Makes the schema of a record that contains all of these keys, unless some are optional. */
 export function recordSchema<
-  const P extends RecordSchema['properties'],
+  const P extends Readonly<Record<string, SettingsSchema>>,
   const O extends keyof P & string = never,
 >(properties: P, optional: readonly O[] = []) {
   const isRequired = (key: string): key is Exclude<keyof P & string, O> =>

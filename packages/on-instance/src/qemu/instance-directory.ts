@@ -27,7 +27,7 @@ export const CONFIG_DRIVE_LABEL = 'config-2';
 
 const SCHEMA = objectOf({
   buildId: TEXT,
-  launchedAt: { ...TEXT, format: 'time' },
+  launchedAt: { ...TEXT, format: 'date-time' },
   /** Absolute path of the base image. */
   image: TEXT,
 });

@@ -20,7 +20,7 @@ export interface TokenRequest {
   readonly read: (response: { headers: IncomingHttpHeaders; value: unknown; now: number }) => Token;
 }
 
-const TIME = { type: 'string', format: 'time' } as const;
+const TIME = { type: 'string', format: 'date-time' } as const;
 const CATALOG = { type: ['array', 'null'] } as const;
 
 /** `POST /v3/auth/tokens` (Identity API v3, "Authentication and token management"). */

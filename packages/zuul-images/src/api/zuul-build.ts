@@ -54,7 +54,7 @@ export interface ZuulBuild {
 
 /** Zuul sends null for unknown values. */
 const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
-const TIME_OR_NULL = { type: ['string', 'null'], format: 'time' } as const;
+const TIME_OR_NULL = { type: ['string', 'null'], format: 'date-time' } as const;
 
 const CHANGE = { project: TEXT_OR_NULL, branch: TEXT_OR_NULL } as const;
 
