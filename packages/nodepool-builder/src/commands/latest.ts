@@ -147,8 +147,8 @@ const IMAGE = {
 } as const;
 
 /** Schema of the JSON of `latest`. */
-export const LATEST = recordSchema(
-  {
+export const LATEST = {
+  ...recordSchema({
     ...IMAGE,
     'external-id': {
       ...TEXT_OR_NULL,
@@ -159,9 +159,9 @@ export const LATEST = recordSchema(
       items: recordSchema({ ...IMAGE, reason: TEXT }),
       description: 'With `--explain`: the other images with a matching name, each with the `reason`.',
     },
-  },
-  ['name', 'image-name', 'owner', 'status', 'created', 'built', 'refused'],
-);
+  }),
+  required: ['external-id'],
+} as const;
 
 function selectionOf(
   { filter = [], cloudImage }: LatestOptions,

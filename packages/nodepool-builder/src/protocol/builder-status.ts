@@ -1,6 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import type { ImageRepository, SettingsOf, SettingsSchema } from '@nodepool-builder/image-builder';
+import type { ImageRepository, SettingsOf } from '@nodepool-builder/image-builder';
+import { objectOf } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { TEXT } from '../terms/record-schema.ts';
 import { packageVersion } from '../terms/version.ts';
@@ -15,33 +16,18 @@ export function statusFunction(builderId: string): string {
 }
 
 /** Schema of a {@link BuilderStatus}. */
-export const BUILDER_STATUS = {
-  type: 'object',
-  required: [
-    'host',
-    'pid',
-    'version',
-    'started',
-    'images-dir',
-    'disk-free',
-    'disk-size',
-    'images',
-    'diskimages',
-    'jobs',
-  ],
-  properties: {
-    host: TEXT,
-    pid: { type: 'integer' },
-    version: TEXT, // of nodepool-builder
-    started: TEXT, // start of the process, in ISO 8601
-    'images-dir': TEXT,
-    'disk-free': { type: 'integer' }, // free bytes for images in images-dir
-    'disk-size': { type: 'integer' }, // size of that file system in bytes
-    images: { type: 'integer' }, // number of images in images-dir
-    diskimages: { type: 'array', items: TEXT }, // names of the disk images that it offers to build
-    jobs: { type: 'array', items: RUNNING_JOB },
-  },
-} as const satisfies SettingsSchema;
+export const BUILDER_STATUS = objectOf({
+  host: TEXT,
+  pid: { type: 'integer' },
+  version: TEXT, // of nodepool-builder
+  started: TEXT, // start of the process, in ISO 8601
+  'images-dir': TEXT,
+  'disk-free': { type: 'integer' }, // free bytes for images in images-dir
+  'disk-size': { type: 'integer' }, // size of that file system in bytes
+  images: { type: 'integer' }, // number of images in images-dir
+  diskimages: { type: 'array', items: TEXT }, // names of the disk images that it offers to build
+  jobs: { type: 'array', items: RUNNING_JOB },
+});
 
 /** State of a builder, the result of a {@link statusFunction} job. */
 export type BuilderStatus = SettingsOf<typeof BUILDER_STATUS>;

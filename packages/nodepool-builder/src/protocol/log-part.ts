@@ -1,4 +1,5 @@
-import type { SettingsOf, SettingsSchema } from '@nodepool-builder/image-builder';
+import type { SettingsOf } from '@nodepool-builder/image-builder';
+import { objectOf } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 
 /** Function that each builder offers for each image whose build or upload log it has. */
@@ -6,15 +7,13 @@ export function logFunction(imageId: string): string {
   return `image-log:${imageId}`;
 }
 
-const REQUEST = {
-  type: 'object',
-  required: ['offset'],
-  properties: {
-    offset: { type: 'integer', minimum: 0 }, // of the first byte
+const REQUEST = objectOf(
+  { offset: { type: 'integer', minimum: 0 } }, // of the first byte
+  {
     wait: { type: 'number', minimum: 0, maximum: 60 }, // seconds to wait if nothing follows the offset; default 0
     'upload-id': { type: 'string' }, // for the log of an upload
   },
-} as const satisfies SettingsSchema;
+);
 
 /** Argument of a {@link logFunction} job. */
 export type LogRequest = SettingsOf<typeof REQUEST>;
@@ -30,15 +29,13 @@ export function decodeLogRequest(argument: string): LogRequest {
   return REQUEST_READER.parse(argument);
 }
 
-const PART_READER = new JsonReader({
-  type: 'object',
-  required: ['offset', 'data', 'complete'],
-  properties: {
+const PART_READER = new JsonReader(
+  objectOf({
     offset: { type: 'integer' }, // of the first byte
     data: { type: 'string' }, // in base64
     complete: { type: 'boolean' }, // nothing follows
-  },
-});
+  }),
+);
 
 /** Part of a log, the result of a {@link logFunction} job. */
 export interface LogChunk {

@@ -1,6 +1,7 @@
+import { objectOf } from '@nodepool-builder/image-builder/internal';
 import type { FastifyInstance } from 'fastify';
 import { BUILD_ORIGIN, UPLOAD_ORIGIN } from '../attestation/origin/origin-record.ts';
-import { TEXT } from '../terms/record-schema.ts';
+import { recordSchema, TEXT } from '../terms/record-schema.ts';
 import { type ActionName, act } from './actions.ts';
 import type { WebContext } from './context.ts';
 import { EventStream } from './event-stream.ts';
@@ -12,7 +13,7 @@ import { SITE_RECORDS, type SiteRecords, siteRecords } from './site-records.ts';
 import type { Site } from './site-view.ts';
 
 /** Parameter of a path. */
-const SUBJECT = { type: 'object', required: ['id'], properties: { id: TEXT } } as const;
+const SUBJECT = objectOf({ id: TEXT });
 
 interface Subject {
   readonly Params: { readonly id: string };
@@ -47,12 +48,9 @@ const ACTION_ROUTES: readonly (readonly [
 ];
 
 const ACTION_RESPONSE = {
-  type: 'object',
-  required: ['done'],
-  additionalProperties: false,
+  ...recordSchema({ done: { ...TEXT, description: 'Description of the effect.' } }),
   description: 'The action has started.',
-  properties: { done: { ...TEXT, description: 'Description of the effect.' } },
-} as const;
+};
 
 /** Names of the changed records, by list. */
 const CHANGE = {

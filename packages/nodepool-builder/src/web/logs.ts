@@ -5,6 +5,7 @@ import { builderLog, type LogName } from '../site/builder-log.ts';
 import { type LogPart, LogSources, SHORTENED_NOTE } from '../site/log-source.ts';
 import { errorLine } from '../terms/command-error.ts';
 import { printable } from '../terms/printable.ts';
+import { recordSchema } from '../terms/record-schema.ts';
 import type { WebContext } from './context.ts';
 import { ALIVE, EventStream, formatEvent } from './event-stream.ts';
 import { HttpError, statusOf } from './http-error.ts';
@@ -31,15 +32,10 @@ const PARAMETERS = {
   },
 } as const;
 
-const LINES = {
-  type: 'object',
-  required: ['text', 'offset'],
-  additionalProperties: false,
-  properties: {
-    text: { type: 'string', description: 'Lines of the log, as a terminal would receive them.' },
-    offset: { type: 'integer', description: 'Offset of the next byte, which is the id of the event.' },
-  },
-} as const;
+const LINES = recordSchema({
+  text: { type: 'string', description: 'Lines of the log, as a terminal would receive them.' },
+  offset: { type: 'integer', description: 'Offset of the next byte, which is the id of the event.' },
+});
 
 /** The logs of builds and uploads, as text, and as server-sent events while they grow. */
 export function logs(server: FastifyInstance, context: WebContext): void {

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify';
+import { recordSchema } from '../terms/record-schema.ts';
 import { packageVersion } from '../terms/version.ts';
 
 /** Path under which the API is served. */
@@ -55,12 +56,9 @@ export function serveOpenApi(server: FastifyInstance): void {
 }
 
 /** Schema of the response to a failed request. */
-export const ERROR = {
-  type: 'object',
-  required: ['error'],
-  additionalProperties: false,
-  properties: { error: { type: 'string', description: 'Error message with the remedy.' } },
-} as const;
+const ERROR = recordSchema({
+  error: { type: 'string', description: 'Error message with the remedy.' },
+});
 
 function operation({ summary, description, params, querystring, response = {}, ...schema }: RouteSchema) {
   const { produces: [type = 'application/json'] = [], security } = schema;

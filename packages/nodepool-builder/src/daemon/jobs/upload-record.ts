@@ -1,15 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { WorkerJob } from '@nodepool-builder/gearman-node';
-import { ImageError, type SettingsOf, type SettingsSchema } from '@nodepool-builder/image-builder';
+import { ImageError, type SettingsOf } from '@nodepool-builder/image-builder';
+import { objectOf } from '@nodepool-builder/image-builder/internal';
 import type { ProviderConfiguration } from '../../configuration/configuration.ts';
 import { TEXT } from '../../terms/record-schema.ts';
 import { toText } from '../../yaml/values.ts';
 
 /** Schema of an {@link UploadRecord}. */
-export const UPLOAD_RECORD = {
-  type: 'object',
-  required: ['version', 'provider', 'upload-id', 'image-id', 'image-name', 'external-name', 'begun'],
-  properties: {
+export const UPLOAD_RECORD = objectOf(
+  {
     version: { const: 1 },
     provider: TEXT, // providers[].name
     'upload-id': TEXT, // derived from the Gearman job, see `UploadRequest.uploadId`
@@ -17,9 +16,9 @@ export const UPLOAD_RECORD = {
     'image-name': TEXT, // providers[].images[].name
     'external-name': TEXT, // the image's name in the cloud
     begun: TEXT, // start of the upload, in ISO 8601
-    'external-id': TEXT, // the cloud's id of the image, once the client may know it
   },
-} as const satisfies SettingsSchema;
+  { 'external-id': TEXT }, // the cloud's id of the image, once the client may know it
+);
 
 /** An upload that has started, and whose end no job server has acknowledged. */
 export type UploadRecord = SettingsOf<typeof UPLOAD_RECORD>;
