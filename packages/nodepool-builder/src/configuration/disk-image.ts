@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { ImageFormat } from '@nodepool-builder/image-builder';
 import { BUILD_TIMEOUT } from '@nodepool-builder/image-builder/internal';
 import { toText } from '../yaml/values.ts';
@@ -78,7 +78,7 @@ function configurationDigest(
 ): string {
   const known = Object.entries(envVars ?? {}).filter(([, value]) => !secrets?.includes(value as string));
   const all = [builder, String(release), sorted(Object.fromEntries(known)), sorted(options ?? {}), content];
-  return createHash('sha256').update(JSON.stringify(all)).digest('hex');
+  return hash('sha256', JSON.stringify(all));
 }
 
 /** Returns the entries of a mapping, independent of the order of its keys in the file. */

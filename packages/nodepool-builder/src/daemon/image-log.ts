@@ -9,6 +9,7 @@ import {
   imageIdError,
   LOG_BEGIN,
   UNTRICKED,
+  unlessMissing,
   uploadLogName,
   visible,
 } from '@nodepool-builder/image-builder/internal';
@@ -29,10 +30,7 @@ const UPLOAD = /\.[\da-f]{16}\.upload$/;
 
 /** Ids of the images with a log in `build-log-dir`, which may also contain files of other programs. */
 export async function loggedImages(directory: string): Promise<readonly string[]> {
-  const names = await readdir(directory).catch((error: unknown): string[] => {
-    if (errnoOf(error) === 'ENOENT') return [];
-    throw error;
-  });
+  const names = (await unlessMissing(readdir(directory))) ?? [];
   const ids = new Map(
     names
       .filter((name) => name.endsWith('.log'))

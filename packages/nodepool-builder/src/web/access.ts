@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import type { FastifyRequest } from 'fastify';
 import { CommandError, failing, usageError } from '../terms/command-error.ts';
@@ -126,7 +126,7 @@ export class Access {
 
 /** Hashes a text for comparison, because timingSafeEqual requires equal lengths. */
 function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
+  return hash('sha256', text, 'buffer');
 }
 
 /** Removes the prefix of an IPv4 address in IPv6. */

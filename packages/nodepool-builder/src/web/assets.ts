@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
@@ -21,10 +21,7 @@ const ASSETS = new Map(
 );
 
 /** One directory for all assets, because scripts import each other by relative paths. It changes with the contents. */
-const DIRECTORY = createHash('sha256')
-  .update(Buffer.concat([...ASSETS.values()]))
-  .digest('hex')
-  .slice(0, 12);
+const DIRECTORY = hash('sha256', Buffer.concat([...ASSETS.values()])).slice(0, 12);
 
 /** Path of a file. */
 export function assetPath(name: AssetName): string {

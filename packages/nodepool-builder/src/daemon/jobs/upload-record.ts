@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { WorkerJob } from '@nodepool-builder/gearman-node';
 import { ImageError, type SettingsOf } from '@nodepool-builder/image-builder';
 import { objectOf } from '@nodepool-builder/image-builder/internal';
@@ -25,7 +25,7 @@ export type UploadRecord = SettingsOf<typeof UPLOAD_RECORD>;
 
 /** Returns the name of a record on disk. It is a hash, because an upload id may have any characters and any length. */
 export function recordName({ provider, 'upload-id': uploadId }: UploadRecord): string {
-  return createHash('sha256').update(`${provider}\0${uploadId}`).digest('hex');
+  return hash('sha256', `${provider}\0${uploadId}`);
 }
 
 /** Returns the id of a job's upload, which stays the same when the job is assigned again. */
