@@ -5,9 +5,6 @@ import { ProvenanceError } from './errors.ts';
 import { keyIdOf, readKey, readPublicKey, signatureDigest } from './keys.ts';
 import type { Signer } from './types.ts';
 
-/** Maximum size of the output in bytes. A signature has about a hundred. */
-const MAX_OUTPUT_SIZE = 4_096;
-
 /** Permissions of other users, which a private key must not have. */
 const OTHERS = 0o007;
 
@@ -26,13 +23,13 @@ export interface SignerSettings {
 /**
  * Opens the key that signs attestations.
  *
- * @param timeLimit of the command in milliseconds; default a minute
  * @throws ProvenanceError `key-unusable`
  */
-export async function openSigner(
-  { key, 'sign-command': signCommand, 'public-key': publicKey }: SignerSettings,
-  timeLimit?: number,
-): Promise<Signer> {
+export async function openSigner({
+  key,
+  'sign-command': signCommand,
+  'public-key': publicKey,
+}: SignerSettings): Promise<Signer> {
   if (key !== undefined) return await openKey(key, publicKey);
   if (signCommand === undefined || publicKey === undefined) {
     const remedy = 'set key, or sign-command with public-key';
@@ -43,12 +40,8 @@ export async function openSigner(
     keyId,
     publicKey: verifier,
     async sign(data, signal) {
-      const limits = { maxSize: MAX_OUTPUT_SIZE, ...(timeLimit !== undefined && { timeLimit }) };
-      const result = await runSecretCommand(signCommand, { input: data, ...limits, signal });
-      if ('reason' in result) {
-        throw signingFailed(signCommand, `${result.reason}; run it by hand to see why`);
-      }
-      const signature = result.output;
+      const { output: signature, reason } = await runSecretCommand(signCommand, { input: data, signal });
+      if (reason !== undefined) throw signingFailed(signCommand, `${reason}; run it by hand to see why`);
       if (verifySignature(verifier, data, signature)) return signature;
       const found = `wrote ${signature.length} bytes that are not a signature by the key "${file}"`;
       const remedy =

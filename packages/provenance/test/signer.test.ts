@@ -106,7 +106,7 @@ describe('a sign-command', () => {
     ['kill -KILL $$', 'was killed by SIGKILL'],
     ['cat > /dev/null', 'wrote 0 bytes'],
     ['echo secret', 'wrote 7 bytes'],
-    ['yes secret', 'wrote more than 4096 bytes'],
+    ['yes secret', 'wrote more than 65536 bytes'],
   ];
   for (const [script, words] of faults) {
     test(`a sign-command that runs "${script}" causes an error`, async (t) => {
@@ -126,7 +126,10 @@ describe('a sign-command', () => {
       'sign-command': ['no-such-command', 'secret'],
       'public-key': publicKey,
     });
-    await assert.rejects(signer.sign(DATA), provenanceFailure('signing-failed', 'no-such-command', 'ENOENT'));
+    await assert.rejects(
+      signer.sign(DATA),
+      provenanceFailure('signing-failed', 'no-such-command', 'is not installed'),
+    );
   });
 
   test('a sign-command that signs with another key causes an error', async (t) => {
@@ -140,13 +143,13 @@ describe('a sign-command', () => {
     );
   });
 
-  test('a sign-command that hangs is killed with its children', async (t) => {
+  test('a sign-command is killed with its children when the signal aborts', async (t) => {
     const { publicKey }: KeyFiles = await writeKeys(await temporaryDirectory(t));
-    const settings = { 'sign-command': ['sh', '-c', 'sleep 1000 & wait'], 'public-key': publicKey };
-    const hanging = await openSigner(settings, 100);
-    await assert.rejects(hanging.sign(DATA), provenanceFailure('signing-failed', 'took longer than 0.1 s'));
     const reason = new Error('stop');
-    const aborting = await openSigner(settings);
+    const aborting = await openSigner({
+      'sign-command': ['sh', '-c', 'sleep 1000 & wait'],
+      'public-key': publicKey,
+    });
     const aborted = new AbortController();
     const signing = aborting.sign(DATA, aborted.signal);
     setImmediate(() => aborted.abort(reason));

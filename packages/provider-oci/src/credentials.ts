@@ -1,7 +1,6 @@
-import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errnoOf, unlessMissing } from '@nodepool-builder/image-builder/internal';
+import { errnoOf, runSecretCommand, unlessMissing } from '@nodepool-builder/image-builder/internal';
 import { cloudError, JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { RepositoryName } from './oci-settings.ts';
 
@@ -138,19 +137,15 @@ async function askHelper(name: string, server: string, subject: string): Promise
   const program = `docker-credential-${name}`;
   if (!/^[\w.-]+$/.test(name))
     throw cloudError('auth-failed', subject, `"${name}" is not a valid program name`);
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const child = execFile(program, ['get'], { timeout: 30_000 }, (error, stdout) => {
-    if (error === null) return resolve(stdout);
+  const failed = (reason: string): Error => cloudError('auth-failed', `${subject}: ${program}`, reason);
+  const { output, reason } = await runSecretCommand([program, 'get'], { input: server });
+  if (reason !== undefined) {
     // Usual output of a helper without an entry.
-    if (/credentials not found/i.test(stdout)) return resolve('{}');
-    const reason =
-      errnoOf(error) === 'ENOENT' ? 'it is not installed' : `it ended with ${error.code ?? error.signal}`;
-    return reject(cloudError('auth-failed', `${subject}: ${program}`, reason));
-  });
-  child.stdin?.on('error', () => {}); // The helper may exit without reading its input.
-  child.stdin?.end(server);
-  const { Username: username, Secret: secret } = HELPER_REPLY.parse(await promise, (reason) =>
-    cloudError('auth-failed', `${subject}: ${program}`, `its output cannot be read: ${reason}`),
+    if (/credentials not found/i.test(output.toString())) return undefined;
+    throw failed(`it ${reason}`);
+  }
+  const { Username: username, Secret: secret } = HELPER_REPLY.parse(output.toString(), (why) =>
+    failed(`its output cannot be read: ${why}`),
   );
   if (!secret) return undefined;
   return username === '<token>' ? { identityToken: secret } : { username: username ?? '', password: secret };

@@ -136,7 +136,7 @@ test('errors of credential files and helpers name them, and no secret', async (t
     ],
     [{ auths: SECRET }, /it cannot be read: auths is not an object/],
     [{ credsStore: 'broken' }, /docker-credential-broken: its output cannot be read: it is not JSON/],
-    [{ credsStore: 'failing' }, /docker-credential-failing: it ended with 3/],
+    [{ credsStore: 'failing' }, /docker-credential-failing: it exited with 3/],
     [{ credsStore: 'missing' }, /docker-credential-missing: it is not installed/],
     [{ credsStore: '../evil' }, /is not a valid program name/],
   ];

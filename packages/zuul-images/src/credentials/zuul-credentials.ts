@@ -15,9 +15,6 @@ import { expiryOf, mintToken } from './json-web-token.ts';
 /** Minimum remaining lifetime in milliseconds, because a token may expire on its way. */
 const MIN_LIFETIME = 30_000;
 
-/** Maximum size of a command's output in bytes. */
-const MAX_OUTPUT_SIZE = 65_536;
-
 /** Bearer tokens for the API. They throw CloudError `credentials-unusable`, and errors of the issuer. */
 export type ZuulCredentials = TokenKeeper<IssuedToken>;
 
@@ -61,13 +58,12 @@ export function createCredentials(
  * @throws CloudError `credentials-unusable`
  */
 async function tokenOfCommand(command: readonly string[], signal: AbortSignal): Promise<IssuedToken> {
-  const result = await runSecretCommand(command, { maxSize: MAX_OUTPUT_SIZE, signal });
+  const { output, reason } = await runSecretCommand(command, { signal });
   const name = `the command "${command[0]}" of auth`;
-  if ('reason' in result) {
-    const message = `${name} ${result.reason}; run it by hand to see why`;
-    throw new CloudError('credentials-unusable', message);
+  if (reason !== undefined) {
+    throw new CloudError('credentials-unusable', `${name} ${reason}; run it by hand to see why`);
   }
-  const value = bearerToken(result.output.toString(), `the output of ${name}`);
+  const value = bearerToken(output.toString(), `the output of ${name}`);
   return { value, expiresAt: expiryOf(value) };
 }
 

@@ -71,7 +71,7 @@ describe('a token from a command', () => {
     const credentials = credentialsOf(['no-such-command', 'secret']);
     await assert.rejects(
       tokenOf(credentials, ON),
-      zuulFailure('credentials-unusable', '"no-such-command"', 'ENOENT'),
+      zuulFailure('credentials-unusable', '"no-such-command"', 'is not installed'),
     );
   });
 
