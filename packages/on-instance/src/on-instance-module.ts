@@ -14,6 +14,8 @@ import {
   type OnInstanceBlock,
   PROVIDER_IMAGE_KEYS,
 } from './on-instance-settings.ts';
+import { shellLiteral } from './posix-scripts.ts';
+import { powershellLiteral } from './powershell-scripts.ts';
 import { parseFingerprint } from './ssh/host-key.ts';
 
 /** Builder `on-instance`: builds images on running instances. */
@@ -149,8 +151,8 @@ const USERS: Readonly<Record<OnInstance['shell'], string>> = { posix: 'root', po
 
 /** Commands that run nodepool's set-up script, which may have its own arguments. */
 const SETUPS: Readonly<Record<OnInstance['shell'], (setup: string, name: string) => string>> = {
-  posix: (script, name) => `./${script} '${name.replaceAll("'", `'\\''`)}'`,
-  powershell: (script, name) => `.\\${script} '${name.replaceAll("'", "''")}'`,
+  posix: (script, name) => `./${script} ${shellLiteral(name)}`,
+  powershell: (script, name) => `.\\${script} ${powershellLiteral(name)}`,
 };
 
 function read(

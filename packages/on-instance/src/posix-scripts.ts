@@ -55,9 +55,14 @@ ${run}
   powerOff: POWER_OFF,
 };
 
+/** Quotes any text for a POSIX shell. */
+export function shellLiteral(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
 function exports(environment: Readonly<Record<string, string>>): string {
   return Object.entries(environment)
-    .map(([name, value]) => `export ${name}='${value.replaceAll("'", String.raw`'\''`)}'`)
+    .map(([name, value]) => `export ${name}=${shellLiteral(value)}`)
     .join('\n');
 }
 

@@ -132,7 +132,9 @@ class Chain {
         if (subject.files.length === 0) {
           this.#add('file', subject.imageId, 'unproven', 'the image has no file on this host');
         }
-        for (const file of subject.files) this.#walkFile(file, subject.imageId);
+        for (const { path, sha256 } of subject.files) {
+          this.#walkOrigin(basename(path), sha256, subject.imageId, path);
+        }
     }
   }
 
@@ -186,18 +188,15 @@ class Chain {
     }
   }
 
-  #walkFile({ path, sha256 }: Pick<LocalFile, 'path' | 'sha256'>, imageId?: string): void {
-    this.#walkOrigin(basename(path), sha256, imageId, path);
-  }
-
   /** Follows the chain from a file, which may have a name that a provider gave it. */
   #walkNamedFile({ path, sha256 }: Pick<LocalFile, 'path' | 'sha256'>): void {
     const name = basename(path);
     const upload = this.#evidence.uploads.findLast(
       ({ facts }) => facts['external-id'] === name && facts.sha256 === sha256,
     );
-    if (upload === undefined || this.#originOf(name, sha256) !== undefined) this.#walkFile({ path, sha256 });
-    else this.#walkUpload({ provider: upload.facts.provider, externalId: name });
+    if (upload === undefined || this.#originOf(name, sha256) !== undefined) {
+      this.#walkOrigin(name, sha256, undefined, path);
+    } else this.#walkUpload({ provider: upload.facts.provider, externalId: name });
   }
 
   /** Follows the chain from a file to its build, and returns the build. */

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError } from '@nodepool-builder/image-builder';
 import { asImageError, errnoOf, readLines, unlessAborted } from '@nodepool-builder/image-builder/internal';
 import type { Client, ClientChannel, SFTPWrapper } from 'ssh2';
+import { shellLiteral } from '../posix-scripts.ts';
 import {
   piecesOf,
   type RemoteCommandOptions,
@@ -131,8 +132,8 @@ export class SshShell implements RemoteShell {
   async #putByCommand(files: readonly RemoteFile[], signal: AbortSignal): Promise<void> {
     for (const { path, content } of files) {
       const said: string[] = [];
-      const quoted = [posix.dirname(path), path].map((name) => `'${name.replaceAll("'", String.raw`'\''`)}'`);
-      const command = `umask 077; mkdir -p ${quoted[0]} && cat > ${quoted[1]}`;
+      const directory = shellLiteral(posix.dirname(path));
+      const command = `umask 077; mkdir -p ${directory} && cat > ${shellLiteral(path)}`;
       const onLine = (line: string): void => void said.push(line);
       const { exitCode } = await this.#execute(command, { signal, onLine }, async (channel) => {
         await pipeline(piecesOf(content), channel);

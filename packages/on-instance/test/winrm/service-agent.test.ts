@@ -2,7 +2,7 @@ import { equal, rejects } from 'node:assert/strict';
 import { it } from 'node:test';
 import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { serviceAgent } from '../../src/winrm/service-agent.ts';
+import { serviceAgent } from '../../src/winrm/winrm-login.ts';
 import { WinrmService } from '../../src/winrm/winrm-service.ts';
 import { WinrmShell } from '../../src/winrm/winrm-shell.ts';
 import { CERTIFICATE, Windows } from './windows.ts';

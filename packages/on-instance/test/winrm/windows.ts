@@ -3,7 +3,7 @@ import type { TestContext } from 'node:test';
 import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { PUT_COMMAND } from '../../src/winrm/put-files.ts';
-import { serviceAgent } from '../../src/winrm/service-agent.ts';
+import { serviceAgent } from '../../src/winrm/winrm-login.ts';
 import { WinrmService } from '../../src/winrm/winrm-service.ts';
 import { WinrmShell } from '../../src/winrm/winrm-shell.ts';
 import type { Program, ProgramSite } from './double-command.ts';

@@ -2,7 +2,7 @@ import { type IssuedToken, objectOf, TEXT } from '@nodepool-builder/image-builde
 import { type Clock, CloudError, JsonReader } from '@nodepool-builder/image-builder/plugin';
 import type { ZuulHttp } from '../api/zuul-http.ts';
 import type { AuthSettings } from '../zuul-settings.ts';
-import { bearerToken } from './bearer-token.ts';
+import { bearerToken } from './json-web-token.ts';
 
 /** Metadata of an OpenID provider. */
 interface Provider {

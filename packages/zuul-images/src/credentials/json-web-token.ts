@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { IssuedToken } from '@nodepool-builder/image-builder/internal';
+import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import type { AuthSettings } from '../zuul-settings.ts';
 
 /** Lifetime of a minted token in milliseconds. Zuul's documentation recommends at most ten minutes. */
@@ -7,6 +8,9 @@ const LIFE = 300_000;
 
 /** Milliseconds by which Zuul's clock may be slow, because it rejects tokens that were issued in the future. */
 const CLOCK_SKEW = 30_000;
+
+/** Syntax of a bearer token (RFC 6750, 2.1). */
+const BEARER_TOKEN = /^[\w.~+/-]+=*$/;
 
 /**
  * Mints a token that permits its subject only to read. `zuul-admin create-auth-token` would add the claim `zuul.admin`.
@@ -55,4 +59,17 @@ function claimsOf(token: string): Readonly<Record<string, unknown>> {
   } catch {
     return {};
   }
+}
+
+/**
+ * Returns the token in a text. `zuul-admin create-auth-token` writes `Bearer` before it.
+ *
+ * @param source subject of the message, such as a file
+ * @throws CloudError `credentials-unusable`; the message does not quote the text
+ */
+export function bearerToken(text: string, source: string): string {
+  const token = text.trim().replace(/^bearer\s+/i, '');
+  if (BEARER_TOKEN.test(token)) return token;
+  const reason = token === '' ? 'contains no token' : 'contains other text than a bearer token';
+  throw new CloudError('credentials-unusable', `${source} ${reason}; correct it`);
 }

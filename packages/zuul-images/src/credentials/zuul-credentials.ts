@@ -8,9 +8,8 @@ import {
 import { type Clock, CloudError } from '@nodepool-builder/image-builder/plugin';
 import { ZuulHttp } from '../api/zuul-http.ts';
 import type { AuthSettings } from '../zuul-settings.ts';
-import { bearerToken } from './bearer-token.ts';
 import { requestToken } from './client-credentials.ts';
-import { expiryOf, mintToken } from './json-web-token.ts';
+import { bearerToken, expiryOf, mintToken } from './json-web-token.ts';
 
 /** Minimum remaining lifetime in milliseconds, because a token may expire on its way. */
 const MIN_LIFETIME = 30_000;
