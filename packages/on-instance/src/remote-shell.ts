@@ -16,6 +16,8 @@ export interface RemoteCommandOptions {
   readonly signal: AbortSignal;
   /** Called with each line of output. */
   readonly onLine: (line: string) => void | Promise<void>;
+  /** Standard input. Default: it is closed. */
+  readonly input?: AsyncIterable<Buffer>;
 }
 
 /** Result of a command on a machine. */
@@ -29,7 +31,7 @@ export interface RemoteResult {
 /** The narrow interface to a login on a machine. */
 export interface RemoteShell {
   /**
-   * Runs a command line in the home directory, with closed standard input.
+   * Runs a command line in the home directory.
    *
    * @throws ImageError `instance-failed` if the connection is lost
    * @throws the signal's reason; the command may continue

@@ -45,13 +45,6 @@ export class SshShell implements RemoteShell {
     });
   }
 
-  async run(commandLine: string, options: RemoteCommandOptions): Promise<RemoteResult> {
-    return await this.#execute(commandLine, options, (channel) => {
-      channel.end();
-      return Promise.resolve();
-    });
-  }
-
   async put(files: readonly RemoteFile[], signal: AbortSignal): Promise<void> {
     const sftp = await this.#open<SFTPWrapper>((callback) => this.#client.sftp(callback), signal).catch(
       (error: unknown) => {
@@ -70,11 +63,7 @@ export class SshShell implements RemoteShell {
     this.#client.destroy();
   }
 
-  async #execute(
-    commandLine: string,
-    { signal, onLine }: RemoteCommandOptions,
-    feed: (channel: ClientChannel) => Promise<void>,
-  ): Promise<RemoteResult> {
+  async run(commandLine: string, { signal, onLine, input }: RemoteCommandOptions): Promise<RemoteResult> {
     const end = Promise.withResolvers<RemoteResult | undefined>();
     const begin = (callback: Callback<ClientChannel>): unknown =>
       this.#client.exec(commandLine, (error, opened) => {
@@ -93,7 +82,8 @@ export class SshShell implements RemoteShell {
     reading.catch(() => {}); // awaited below
     const closed = once(channel, 'close').catch(() => undefined);
     try {
-      await unlessAborted(Promise.race([feed(channel).then(() => end.promise), end.promise]), signal);
+      if (input === undefined) channel.end();
+      else await unlessAborted(Promise.race([pipeline(input, channel), end.promise]), signal);
       const result = await unlessAborted(end.promise, signal);
       if (result === undefined) throw this.#failed('the connection was lost while a command ran');
       for (let seen = -1; !channel.closed && seen !== lines; ) {
@@ -135,9 +125,7 @@ export class SshShell implements RemoteShell {
       const directory = shellLiteral(posix.dirname(path));
       const command = `umask 077; mkdir -p ${directory} && cat > ${shellLiteral(path)}`;
       const onLine = (line: string): void => void said.push(line);
-      const { exitCode } = await this.#execute(command, { signal, onLine }, async (channel) => {
-        await pipeline(piecesOf(content), channel);
-      });
+      const { exitCode } = await this.run(command, { signal, onLine, input: piecesOf(content) });
       if (exitCode !== 0) {
         throw this.#failed(`cannot write "${path}" there, without SFTP: ${said.join(' / ')}`);
       }

@@ -51,16 +51,12 @@ export class WinrmShell implements RemoteShell {
     return this.#isBroken || this.#service.isLost;
   }
 
-  async run(commandLine: string, options: RemoteCommandOptions): Promise<RemoteResult> {
-    return await this.#execute(commandLine, [], options);
-  }
-
   async put(files: readonly RemoteFile[], signal: AbortSignal): Promise<void> {
     if (files.length === 0) return;
     const said: string[] = [];
     const digests: string[] = [];
     const onLine = (line: string): void => void said.push(line);
-    const { exitCode } = await this.#execute(PUT_COMMAND, uploadOf(files, digests), { signal, onLine });
+    const { exitCode } = await this.run(PUT_COMMAND, { signal, onLine, input: uploadOf(files, digests) });
     if (exitCode === 0 && said.join(' ').toLowerCase() === digests.join(' ')) return;
     throw new ImageError(
       'instance-failed',
@@ -75,11 +71,7 @@ export class WinrmShell implements RemoteShell {
       .finally(() => this.#service.close());
   }
 
-  async #execute(
-    commandLine: string,
-    input: AsyncIterable<Buffer> | Iterable<Buffer>,
-    { signal, onLine }: RemoteCommandOptions,
-  ): Promise<RemoteResult> {
+  async run(commandLine: string, { signal, onLine, input }: RemoteCommandOptions): Promise<RemoteResult> {
     if (commandLine.length > MAX_COMMAND_LINE_LENGTH) {
       throw new ImageError(
         'invalid-configuration',
@@ -111,7 +103,7 @@ export class WinrmShell implements RemoteShell {
 
   async #feed(
     commandId: string,
-    input: AsyncIterable<Buffer> | Iterable<Buffer>,
+    input: AsyncIterable<Buffer> | undefined,
     signal: AbortSignal,
   ): Promise<void> {
     const send = async (piece: Buffer, isLast: boolean): Promise<void> => {
@@ -122,7 +114,7 @@ export class WinrmShell implements RemoteShell {
       await this.#ask({ action: 'Send', body }, signal);
     };
     try {
-      for await (const piece of input) await send(piece, false);
+      for await (const piece of input ?? []) await send(piece, false);
       await send(Buffer.alloc(0), true);
     } catch (error) {
       // A command that has ended takes no input. Its exit code is more useful.
