@@ -14,8 +14,6 @@ import {
 } from '@nodepool-builder/image-builder';
 import { inheritedEnvironment, withTimeout } from '@nodepool-builder/image-builder/internal';
 import { encodeResult } from '@nodepool-builder/image-manager/protocol';
-import type { TrustedKey } from '@nodepool-builder/provenance';
-import { checkUpload } from '../../attestation/gate.ts';
 import type { SiteAttestation } from '../../attestation/site-attestation.ts';
 import { UploadAttestation } from '../../attestation/upload-attestation.ts';
 import type { Configuration, ProviderImageConfiguration } from '../../configuration/configuration.ts';
@@ -45,7 +43,7 @@ export interface UploadJobContext {
   readonly running: RunningJobs;
   readonly providers: Pick<Providers, 'get'>;
   readonly uploads: Uploads;
-  readonly attestation: Pick<SiteAttestation, 'attester' | 'requiredBy' | 'trustedKeys'>;
+  readonly attestation: Pick<SiteAttestation, 'attester' | 'requiredBy' | 'checkUpload'>;
   /** Services that may delete a snapshot. */
   readonly services: ReadonlyMap<string, Pick<BuilderService<unknown>, 'lockSnapshots'>>;
   readonly statistics: Statistics;
@@ -152,9 +150,9 @@ async function upload(
   const { builtAt, files, snapshots = [] } = local ?? {};
   const required = context.attestation.requiredBy(configuration.entry);
   if (local !== undefined && required !== undefined) {
-    const keys = (): Promise<readonly TrustedKey[]> => context.attestation.trustedKeys(required);
-    const gate = { image: local, repository, provider, required, keys, isSigning: attestation !== undefined };
-    gated = await within((signal) => checkUpload(gate, { signal }));
+    gated = await within((signal) =>
+      context.attestation.checkUpload(required, local, repository.directory, provider, { signal }),
+    );
     logger.info(`image ${imageId} has the attestations that ${provider.name} requires`);
   }
   // The provider made the snapshot, so no attestation covers its bytes.
