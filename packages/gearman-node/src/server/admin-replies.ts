@@ -65,9 +65,9 @@ const REPLIES: Readonly<Record<string, AdminCommand>> = {
     if (!job) return 'ERR UNKNOWN_JOB\r\n';
     if (!permits(from, 'administer', job.queue.name)) return DENIED;
     const warning = onCancel(job);
-    for (const { owner } of job.clients) {
-      if (warning !== undefined) owner.send('WORK_WARNING', job.handle, warning);
-      owner.send('WORK_FAIL', job.handle);
+    for (const client of job.clients) {
+      if (warning !== undefined) client.send('WORK_WARNING', job.handle, warning);
+      client.send('WORK_FAIL', job.handle);
     }
     queue.finish(job);
     return 'OK\r\n';
@@ -97,7 +97,7 @@ function unknown(command: string): string {
 }
 
 /** A list of all jobs; like gearmand, it accepts no argument. */
-function show(fields: (job: ServerJob<ServerConnection>) => readonly (string | number)[]): AdminCommand {
+function show(fields: (job: ServerJob) => readonly (string | number)[]): AdminCommand {
   return (args, { queue }) => (args.length > 0 ? UNKNOWN_SHOW : list(queue.jobs, fields));
 }
 
@@ -109,9 +109,9 @@ function* list<T>(items: Iterable<T>, fields: (item: T) => readonly (string | nu
 
 /** Yields the lines in parts, because a connection may offer any number of functions. */
 function* workerLines(connections: Iterable<ServerConnection>): Iterable<string> {
-  for (const { number, ip, clientId, peer } of connections) {
+  for (const { number, ip, clientId, functions } of connections) {
     yield `${number} ${ip} ${clientId} :`;
-    for (const { name } of peer.functions) yield ` ${name}`;
+    for (const { name } of functions) yield ` ${name}`;
     yield '\n';
   }
   yield '.\n';

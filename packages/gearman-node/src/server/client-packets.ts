@@ -1,6 +1,7 @@
 import { MAX_FUNCTION_NAME_BYTES } from '../argument-checks.ts';
 import type { Packet } from '../codec/packet.ts';
 import type { Journal } from '../journal/journal.ts';
+import { LongTimer } from '../long-timer.ts';
 import { type JobPriority, PRIORITIES, SUBMIT_PACKETS } from '../submit-packets.ts';
 import type { JobSubmission } from './job-queue.ts';
 import type { ServerJob } from './queue-model.ts';
@@ -61,7 +62,7 @@ interface SubmitVariant {
 
 function submit({ priority = 'normal', isBackground = false, due, reducer }: SubmitVariant): PacketHandler {
   return (from, packet, server) => {
-    const { queue, timers, permits } = server;
+    const { queue, permits } = server;
     const start = due?.(packet) ?? 0;
     const delay = due ? start - Date.now() : 0;
     const submission = {
@@ -86,13 +87,13 @@ function submit({ priority = 'normal', isBackground = false, due, reducer }: Sub
       from.send('ERROR', 'QUEUE_ERROR', 'The job server is shutting down; submit the job to another one');
       return;
     }
-    const submitted = queue.submit(from.peer, submission);
+    const submitted = queue.submit(from, submission);
     if (!submitted) {
       from.send('ERROR', 'QUEUE_ERROR', 'Job queue is full');
       return;
     }
     const { job, isNew } = submitted;
-    if (isNew && submission.isHeld) timers.start(job, delay, () => queue.release(job));
+    if (isNew && submission.isHeld) job.timer = new LongTimer(delay, () => queue.release(job));
     if (isBackground && server.journal) {
       from.sendLater(journaled(from, job, isNew ? start : 0, server.journal, server));
     } else {
@@ -113,7 +114,7 @@ function argumentTooLarge({ function: name, unique, reducer = '' }: JobSubmissio
  */
 async function journaled(
   from: ServerConnection,
-  job: ServerJob<ServerConnection>,
+  job: ServerJob,
   due: number,
   journal: Journal,
   { queue }: ServerState,
@@ -138,7 +139,7 @@ async function journaled(
 
 /** The arguments of a status packet: known, running, numerator and denominator. */
 function statusOf(
-  job: ServerJob<ServerConnection> | undefined,
+  job: ServerJob | undefined,
 ): [known: number, running: number, numerator: number, denominator: number] {
   return job ? [1, job.worker ? 1 : 0, job.numerator, job.denominator] : [0, 0, 0, 0];
 }
@@ -150,10 +151,10 @@ function compact(packet: Packet): Buffer {
 }
 
 /** Queues the jobs that an earlier process left in the journal; a job with a start time waits for it. */
-export function restoreJobs(journal: Journal, { queue, timers }: ServerState): void {
+export function restoreJobs(journal: Journal, { queue }: ServerState): void {
   for (const { handle, due, ...submission } of journal.jobs) {
     const delay = due - Date.now();
     const job = queue.restore(handle, { ...submission, isBackground: true, isHeld: delay > 0 });
-    if (delay > 0) timers.start(job, delay, () => queue.release(job));
+    if (delay > 0) job.timer = new LongTimer(delay, () => queue.release(job));
   }
 }

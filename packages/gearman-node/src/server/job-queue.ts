@@ -18,24 +18,24 @@ export interface JobSubmission {
 }
 
 /** Result of a submission. */
-export interface SubmitResult<Owner> {
-  readonly job: ServerJob<Owner>;
+export interface SubmitResult {
+  readonly job: ServerJob;
   /** True if the job is new. False for a submission that joined an existing job. */
   readonly isNew: boolean;
 }
 
 /** Options and callbacks of a {@link JobQueue}. */
-export interface JobQueueOptions<Owner> {
+export interface JobQueueOptions {
   /** Prefix of the handles; a colon and a number follow. */
   readonly handlePrefix: string;
   /** Number of workers that may lose a job before it fails. Default: no limit. */
   readonly maxAttempts?: number | undefined;
   /** Called to notify a sleeping worker of a possible job. */
-  readonly onWake: (worker: Peer<Owner>) => void;
+  readonly onWake: (worker: Peer) => void;
   /** Called when `maxAttempts` workers have lost the job; it is removed afterwards. */
-  readonly onGiveUp: (job: ServerJob<Owner>) => void;
+  readonly onGiveUp: (job: ServerJob) => void;
   /** Called when a job was removed: it has ended, was cancelled, or lost its last client. */
-  readonly onFinish?: (job: ServerJob<Owner>) => void;
+  readonly onFinish?: (job: ServerJob) => void;
   /** Calls the next slice of a long task after connections were served. Default: immediately. */
   readonly later?: (slice: () => void) => void;
 }
@@ -48,19 +48,19 @@ export interface JobQueueOptions<Owner> {
  * - A background job is lost with the client of a foreground job with the same key.
  * - An unused function is never removed.
  */
-export class JobQueue<Owner> {
-  readonly #options: JobQueueOptions<Owner>;
-  readonly #functions = new Map<string, FunctionQueue<Owner>>();
-  readonly #jobs = new Map<string, ServerJob<Owner>>();
-  readonly #uniques = new UniqueIndex<Owner>();
-  readonly #waiting = new WaitingJobs<Owner>();
-  readonly #sleepers: Sleepers<Owner>;
+export class JobQueue {
+  readonly #options: JobQueueOptions;
+  readonly #functions = new Map<string, FunctionQueue>();
+  readonly #jobs = new Map<string, ServerJob>();
+  readonly #uniques = new UniqueIndex();
+  readonly #waiting = new WaitingJobs();
+  readonly #sleepers: Sleepers;
   readonly #tasks: SlicedTasks;
   #lastNumber = 0;
   #runningCount = 0;
   #drained: PromiseWithResolvers<void> | undefined;
 
-  constructor(options: JobQueueOptions<Owner>) {
+  constructor(options: JobQueueOptions) {
     this.#options = options;
     this.#tasks = new SlicedTasks(options.later ?? ((slice) => slice()));
     this.#sleepers = new Sleepers((worker) => {
@@ -73,16 +73,16 @@ export class JobQueue<Owner> {
     return this.#drained !== undefined;
   }
 
-  get functions(): Iterable<FunctionQueue<Owner>> {
+  get functions(): Iterable<FunctionQueue> {
     return this.#functions.values();
   }
 
-  get jobs(): Iterable<ServerJob<Owner>> {
+  get jobs(): Iterable<ServerJob> {
     return this.#jobs.values();
   }
 
   /** Adds a job, or joins the job with the same key. Returns undefined if the function's limit is reached. */
-  submit(client: Peer<Owner>, submission: JobSubmission): SubmitResult<Owner> | undefined {
+  submit(client: Peer, submission: JobSubmission): SubmitResult | undefined {
     const queue = this.#function(submission.function);
     const uniqueKey = uniqueKeyOf(submission.unique, submission.payload);
     const existing = this.#uniques.find(uniqueKey, queue);
@@ -99,7 +99,7 @@ export class JobQueue<Owner> {
   }
 
   /** Restores a job of an earlier process. Later handles have higher numbers. */
-  restore(handle: string, submission: JobSubmission): ServerJob<Owner> {
+  restore(handle: string, submission: JobSubmission): ServerJob {
     const number = Number(handle.slice(handle.lastIndexOf(':') + 1));
     this.#lastNumber = Math.max(this.#lastNumber, number);
     const uniqueKey = uniqueKeyOf(submission.unique, submission.payload);
@@ -109,21 +109,21 @@ export class JobQueue<Owner> {
   }
 
   /** Queues a held job at its start time. */
-  release(job: ServerJob<Owner>): void {
+  release(job: ServerJob): void {
     if (this.#jobs.get(job.handle) === job) this.#enqueue(job);
   }
 
-  job(handle: string): ServerJob<Owner> | undefined {
+  job(handle: string): ServerJob | undefined {
     return this.#jobs.get(handle);
   }
 
   /** The job with a unique key, or the oldest one if several functions have such a job. */
-  jobByUnique(unique: string): ServerJob<Owner> | undefined {
+  jobByUnique(unique: string): ServerJob | undefined {
     return this.#uniques.oldest(unique);
   }
 
   /** Registers a worker for a function. */
-  offer(worker: Peer<Owner>, name: string): void {
+  offer(worker: Peer, name: string): void {
     const queue = this.#function(name);
     queue.workers.add(worker);
     worker.functions.add(queue);
@@ -131,7 +131,7 @@ export class JobQueue<Owner> {
   }
 
   /** Removes a function of a worker. Its running jobs stay with the worker. */
-  withdraw(worker: Peer<Owner>, name: string): void {
+  withdraw(worker: Peer, name: string): void {
     const queue = this.#functions.get(name);
     if (!queue) return;
     queue.workers.delete(worker);
@@ -140,14 +140,14 @@ export class JobQueue<Owner> {
   }
 
   /** Removes all functions of a worker. If there are many, they list the worker for a while. */
-  withdrawAll(worker: Peer<Owner>): void {
+  withdrawAll(worker: Peer): void {
     const { functions } = worker;
     worker.functions = new Set();
     this.#tasks.run(this.#withdrawal(worker, functions));
   }
 
   /** Assigns the most urgent job to a worker; functions take turns. */
-  grab(worker: Peer<Owner>): ServerJob<Owner> | undefined {
+  grab(worker: Peer): ServerJob | undefined {
     const wokenFor = this.#sleepers.delete(worker);
     const job = this.isDraining ? undefined : this.#waiting.takeFor(worker);
     if (job) {
@@ -162,7 +162,7 @@ export class JobQueue<Owner> {
   }
 
   /** Puts a worker to sleep; wakes it immediately if a job waits for it. */
-  sleep(worker: Peer<Owner>): void {
+  sleep(worker: Peer): void {
     this.#sleepers.add(worker);
     this.#wakeIfUseful(worker);
   }
@@ -175,7 +175,7 @@ export class JobQueue<Owner> {
   }
 
   /** Removes a job that has ended or was cancelled. */
-  finish(job: ServerJob<Owner>): void {
+  finish(job: ServerJob): void {
     if (job.worker) this.#takeBack(job);
     else this.#waiting.delete(job);
     this.#jobs.delete(job.handle);
@@ -187,7 +187,7 @@ export class JobQueue<Owner> {
   }
 
   /** Requeues a job that its worker has lost; removes it if it has no client. */
-  requeue(job: ServerJob<Owner>): void {
+  requeue(job: ServerJob): void {
     this.#takeBack(job);
     if (!job.isBackground && job.clients.length === 0) {
       this.finish(job);
@@ -213,7 +213,7 @@ export class JobQueue<Owner> {
    * Removes a closed connection. Requeues its running jobs, and removes waiting jobs that have no other client. If
    * there are many, other connections are served in between.
    */
-  disconnect(peer: Peer<Owner>): void {
+  disconnect(peer: Peer): void {
     const wokenFor = this.#sleepers.delete(peer);
     this.#tasks.run(this.#departure(peer));
     this.withdrawAll(peer);
@@ -221,23 +221,23 @@ export class JobQueue<Owner> {
   }
 
   /** Adds a function for an operator. It persists without jobs and workers. */
-  pin(name: string): FunctionQueue<Owner> {
+  pin(name: string): FunctionQueue {
     const queue = this.#function(name);
     queue.isPinned = true;
     return queue;
   }
 
   /** Removes a function. Returns false, and keeps the function, if it has jobs or workers. */
-  drop(queue: FunctionQueue<Owner>): boolean {
+  drop(queue: FunctionQueue): boolean {
     if (queue.total > 0 || queue.workers.size > 0) return false;
     return this.#functions.delete(queue.name);
   }
 
-  function(name: string): FunctionQueue<Owner> | undefined {
+  function(name: string): FunctionQueue | undefined {
     return this.#functions.get(name);
   }
 
-  #function(name: string): FunctionQueue<Owner> {
+  #function(name: string): FunctionQueue {
     let queue = this.#functions.get(name);
     if (!queue) {
       queue = new FunctionQueue(name);
@@ -246,11 +246,11 @@ export class JobQueue<Owner> {
     return queue;
   }
 
-  #removeUnused(queue: FunctionQueue<Owner>): void {
+  #removeUnused(queue: FunctionQueue): void {
     if (!queue.isUsed && this.#functions.get(queue.name) === queue) this.#functions.delete(queue.name);
   }
 
-  *#departure(peer: Peer<Owner>): Generator {
+  *#departure(peer: Peer): Generator {
     for (const job of peer.submitted) {
       job.clients = job.clients.filter((client) => client !== peer);
       if (job.clients.length === 0 && !job.isBackground && !job.worker) this.finish(job);
@@ -260,7 +260,7 @@ export class JobQueue<Owner> {
   }
 
   /** Skips functions that the worker has registered again. */
-  *#withdrawal(worker: Peer<Owner>, functions: Iterable<FunctionQueue<Owner>>): Generator {
+  *#withdrawal(worker: Peer, functions: Iterable<FunctionQueue>): Generator {
     for (const queue of functions) {
       if (!worker.functions.has(queue)) {
         queue.workers.delete(worker);
@@ -270,23 +270,14 @@ export class JobQueue<Owner> {
     }
   }
 
-  #create(
-    queue: FunctionQueue<Owner>,
-    uniqueKey: string,
-    submission: JobSubmission,
-  ): ServerJob<Owner> | undefined {
+  #create(queue: FunctionQueue, uniqueKey: string, submission: JobSubmission): ServerJob | undefined {
     if (queue.isFullFor(submission.priority)) return undefined;
     this.#lastNumber += 1;
     return this.#add(`${this.#options.handlePrefix}:${this.#lastNumber}`, queue, uniqueKey, submission);
   }
 
-  #add(
-    handle: string,
-    queue: FunctionQueue<Owner>,
-    uniqueKey: string,
-    submission: JobSubmission,
-  ): ServerJob<Owner> {
-    const job: ServerJob<Owner> = {
+  #add(handle: string, queue: FunctionQueue, uniqueKey: string, submission: JobSubmission): ServerJob {
+    const job: ServerJob = {
       handle,
       queue,
       unique: submission.unique,
@@ -300,6 +291,7 @@ export class JobQueue<Owner> {
       retries: 0,
       numerator: 0,
       denominator: 0,
+      timer: undefined,
     };
     this.#jobs.set(job.handle, job);
     queue.total += 1;
@@ -307,12 +299,12 @@ export class JobQueue<Owner> {
     return job;
   }
 
-  #enqueue(job: ServerJob<Owner>): void {
+  #enqueue(job: ServerJob): void {
     this.#waiting.add(job);
     this.#sleepers.wakeFor(job.queue);
   }
 
-  #takeBack(job: ServerJob<Owner>): void {
+  #takeBack(job: ServerJob): void {
     if (!job.worker) return;
     job.worker.running.delete(job);
     job.worker = undefined;
@@ -321,7 +313,7 @@ export class JobQueue<Owner> {
     if (this.#runningCount === 0) this.#drained?.resolve();
   }
 
-  #wakeIfUseful(worker: Peer<Owner>): void {
+  #wakeIfUseful(worker: Peer): void {
     const job = this.#waiting.nextFor(worker);
     if (job) this.#sleepers.wake(worker, job.queue);
   }

@@ -16,9 +16,8 @@ import { AccessList, type AccessRight, type AccessRules } from './access-list.ts
 import { adminReply } from './admin-replies.ts';
 import { CLIENT_PACKETS, restoreJobs } from './client-packets.ts';
 import { JobQueue } from './job-queue.ts';
-import { JobTimers } from './job-timers.ts';
 import { type ListenAddress, Listener } from './listener.ts';
-import type { ServerJob } from './queue-model.ts';
+import type { Peer, ServerJob } from './queue-model.ts';
 import { Backlogs, ServerConnection } from './server-connection.ts';
 import type { PacketHandler, PacketHandlers, ServerState } from './server-state.ts';
 import { failOversized, WORKER_PACKETS } from './worker-packets.ts';
@@ -151,15 +150,14 @@ export class JobServer implements AsyncDisposable {
       queue: new JobQueue({
         handlePrefix: `H:${os.hostname().slice(0, MAX_HOST_NAME_LENGTH)}`,
         maxAttempts,
-        onWake: ({ owner }) => this.#wake(owner),
+        onWake: (worker) => this.#wake(worker),
         onGiveUp: (job) => this.#giveUp(job),
         later: setImmediate,
         onFinish: (job) => {
-          this.#state.timers.stop(job);
+          job.timer?.stop();
           this.#state.journal?.remove(job.handle);
         },
       }),
-      timers: new JobTimers(),
       journal: undefined,
       connections: this.#connections,
       permits: (from, right, functionName) => this.#permits(from, right, functionName),
@@ -227,7 +225,7 @@ export class JobServer implements AsyncDisposable {
   /** Stops listening and closes all connections. Jobs that are not in a journal are lost. */
   async close(): Promise<void> {
     clearTimeout(this.#wakeTimer);
-    this.#state.timers.stopAll();
+    for (const job of this.#state.queue.jobs) job.timer?.stop();
     const stopped = this.#listener.stop();
     await this.#state.journal?.close(); // precedes the connections: a disconnected worker must not end its job
     await Promise.all(Array.from(this.#connections, (connection) => connection.close()));
@@ -285,8 +283,8 @@ export class JobServer implements AsyncDisposable {
   #onClose(connection: ServerConnection, error: GearmanError): void {
     this.#connections.delete(connection);
     this.#backlogs.delete(connection);
-    for (const job of connection.peer.running) this.#state.timers.stop(job);
-    this.#state.queue.disconnect(connection.peer);
+    for (const job of connection.running) job.timer?.stop();
+    this.#state.queue.disconnect(connection);
     if (error.code === 'connection-lost' || error.code === 'closed') return;
     const namesPeer = error.message.includes(connection.name);
     this.#options.logger?.warn(namesPeer ? error.message : `${connection.name}: ${error.message}`);
@@ -301,14 +299,14 @@ export class JobServer implements AsyncDisposable {
     return isPermitted;
   }
 
-  #giveUp(job: ServerJob<ServerConnection>): void {
+  #giveUp(job: ServerJob): void {
     this.#options.logger?.error(
       `job ${job.handle} of ${job.queue.name} failed: ${job.retries} workers disconnected or timed out while running it`,
     );
-    for (const { owner } of job.clients) owner.send('WORK_FAIL', job.handle);
+    for (const client of job.clients) client.send('WORK_FAIL', job.handle);
   }
 
-  #wake(worker: ServerConnection): void {
+  #wake(worker: Peer): void {
     worker.sendJoined('NOOP', '');
     this.#wakeTimer ??= setTimeout(() => {
       this.#wakeTimer = undefined;
@@ -322,7 +320,7 @@ function textOf(key: string): string {
   return Buffer.from(key, 'latin1').toString();
 }
 
-function cancelledJob({ handle, queue, unique, payload, worker }: ServerJob<ServerConnection>): CancelledJob {
+function cancelledJob({ handle, queue, unique, payload, worker }: ServerJob): CancelledJob {
   const isRunning = worker !== undefined;
   return { handle, function: textOf(queue.name), unique: textOf(unique), payload, isRunning };
 }

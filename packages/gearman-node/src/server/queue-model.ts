@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
+import type { LongTimer } from '../long-timer.ts';
+import type { ArgumentValues, PacketName } from '../packets.ts';
 import type { JobPriority } from '../submit-packets.ts';
 
 /** A job of a server, waiting or running. */
-export interface ServerJob<Owner> {
+export interface ServerJob {
   readonly handle: string;
-  readonly queue: FunctionQueue<Owner>;
+  readonly queue: FunctionQueue;
   /** The unique key as submitted, with one character per byte. */
   readonly unique: string;
   /** Key for coalescing; empty for none. */
@@ -16,29 +18,37 @@ export interface ServerJob<Owner> {
   /** True if the job does not depend on its clients. */
   isBackground: boolean;
   /** The clients that wait for the job. As in gearmand, a client that submitted it twice is listed twice. */
-  clients: Peer<Owner>[];
+  clients: Peer[];
   /** The worker that runs the job; undefined while it waits. */
-  worker: Peer<Owner> | undefined;
+  worker: Peer | undefined;
   /** Number of workers that lost the job. */
   retries: number;
   /** The last progress that the worker reported. */
   numerator: number;
   denominator: number;
+  /** The timer of its start time, or of the time limit of its worker. */
+  timer: LongTimer | undefined;
 }
 
-/** A connection as the queue sees it: it may submit jobs, run jobs, or do both. */
-export class Peer<Owner> {
-  readonly owner: Owner;
+/** A connection with its state in the queue, which never sends: it may submit jobs, run jobs, or do both. */
+export abstract class Peer {
   /** The functions that the connection offers. */
-  functions: Set<FunctionQueue<Owner>> = new Set();
+  functions: Set<FunctionQueue> = new Set();
   /** The jobs that the connection runs. */
-  readonly running: Set<ServerJob<Owner>> = new Set();
+  readonly running: Set<ServerJob> = new Set();
   /** The foreground jobs whose results the connection waits for. */
-  readonly submitted: Set<ServerJob<Owner>> = new Set();
+  readonly submitted: Set<ServerJob> = new Set();
+  /** True if it gets WORK_EXCEPTION rather than WORK_FAIL. */
+  abstract wantsExceptions: boolean;
 
-  constructor(owner: Owner) {
-    this.owner = owner;
-  }
+  abstract send<N extends PacketName>(name: N, ...args: ArgumentValues<N>): void;
+
+  /**
+   * Sends a packet whose arguments are already joined, which is faster.
+   *
+   * @param text all arguments but the payload, with the NULs after them and one character per byte
+   */
+  abstract sendJoined(name: PacketName, text: string, payload?: Uint8Array): void;
 }
 
 /**
@@ -52,12 +62,12 @@ const NONE_WAITING: Readonly<Record<JobPriority, Set<never>>> = {
 };
 
 /** The jobs and workers of one function. */
-export class FunctionQueue<Owner> {
+export class FunctionQueue {
   /** The function name, with one character per byte. */
   readonly name: string;
-  readonly workers: Set<Peer<Owner>> = new Set();
+  readonly workers: Set<Peer> = new Set();
   /** The waiting jobs, the oldest first. A Set allows any job to be removed quickly. */
-  waiting: Readonly<Record<JobPriority, Set<ServerJob<Owner>>>> = NONE_WAITING;
+  waiting: Readonly<Record<JobPriority, Set<ServerJob>>> = NONE_WAITING;
   /** Number of jobs at which jobs of a priority are rejected; 0 for no limit. */
   readonly limits: Record<JobPriority, number> = { high: 0, normal: 0, low: 0 };
   /** True if an operator created or limited the function, which then persists without jobs and workers. */
@@ -70,7 +80,7 @@ export class FunctionQueue<Owner> {
     this.name = name;
   }
 
-  addWaiting(job: ServerJob<Owner>): void {
+  addWaiting(job: ServerJob): void {
     if (this.waiting === NONE_WAITING) this.waiting = { high: new Set(), normal: new Set(), low: new Set() };
     this.waiting[job.priority].add(job);
   }
@@ -98,25 +108,25 @@ export function firstInBoth<T>(a: ReadonlySet<T>, b: ReadonlySet<T>): T | undefi
 }
 
 /** Jobs by unique key and function, for coalescing. */
-export class UniqueIndex<Owner> {
-  readonly #jobs = new Map<string, Map<FunctionQueue<Owner>, ServerJob<Owner>>>();
+export class UniqueIndex {
+  readonly #jobs = new Map<string, Map<FunctionQueue, ServerJob>>();
 
-  find(uniqueKey: string, queue: FunctionQueue<Owner>): ServerJob<Owner> | undefined {
+  find(uniqueKey: string, queue: FunctionQueue): ServerJob | undefined {
     return uniqueKey === '' ? undefined : this.#jobs.get(uniqueKey)?.get(queue);
   }
 
   /** The oldest job with a key, of any function. */
-  oldest(uniqueKey: string): ServerJob<Owner> | undefined {
+  oldest(uniqueKey: string): ServerJob | undefined {
     return this.#jobs.get(uniqueKey)?.values().next().value;
   }
 
-  add(job: ServerJob<Owner>): void {
+  add(job: ServerJob): void {
     if (job.uniqueKey === '') return;
-    const sameKey = this.#jobs.get(job.uniqueKey) ?? new Map<FunctionQueue<Owner>, ServerJob<Owner>>();
+    const sameKey = this.#jobs.get(job.uniqueKey) ?? new Map<FunctionQueue, ServerJob>();
     this.#jobs.set(job.uniqueKey, sameKey.set(job.queue, job));
   }
 
-  delete(job: ServerJob<Owner>): void {
+  delete(job: ServerJob): void {
     if (job.uniqueKey === '') return;
     const sameKey = this.#jobs.get(job.uniqueKey);
     sameKey?.delete(job.queue);

@@ -47,18 +47,15 @@ export interface ServerConnectionOptions {
 }
 
 /** One connection to a job server, of a client, a worker, an operator, or a combination of these. */
-export class ServerConnection {
+export class ServerConnection extends Peer {
   readonly number: number;
   /** Address and port of the peer, for log messages. */
   readonly name: string;
   readonly ip: string;
   /** The common name of the verified certificate; undefined without one. */
   readonly certificate: string | undefined;
-  /** The connection as the queue sees it. */
-  readonly peer: Peer<ServerConnection> = new Peer(this);
   /** The argument of SET_CLIENT_ID, with one character per byte; initially `-`. */
   clientId = '-';
-  /** True if the client wants WORK_EXCEPTION rather than WORK_FAIL. */
   wantsExceptions: boolean;
   /** Time limits from CAN_DO_TIMEOUT by function, in milliseconds. */
   readonly timeLimits: Map<string, number> = new Map();
@@ -71,6 +68,7 @@ export class ServerConnection {
   #keptBytes = 0;
 
   constructor(socket: Socket, options: ServerConnectionOptions) {
+    super();
     this.number = options.number;
     this.ip = socket.remoteAddress ?? '-';
     this.name = `${this.ip}:${socket.remotePort}`;
@@ -103,11 +101,6 @@ export class ServerConnection {
     }
   }
 
-  /**
-   * Sends a packet whose arguments are already joined, which is faster.
-   *
-   * @param text all arguments but the payload, with the NULs after them and one character per byte
-   */
   sendJoined(name: PacketName, text: string, payload?: Uint8Array): void {
     const size = OVERHEAD + (payload?.length ?? 0);
     if (this.#kept.length === 0) {

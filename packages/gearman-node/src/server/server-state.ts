@@ -3,14 +3,12 @@ import type { Journal } from '../journal/journal.ts';
 import type { PacketName } from '../packets.ts';
 import type { AccessRight } from './access-list.ts';
 import type { JobQueue } from './job-queue.ts';
-import type { JobTimers } from './job-timers.ts';
 import type { ServerJob } from './queue-model.ts';
 import type { ServerConnection } from './server-connection.ts';
 
 /** State of the server, for the handlers of packets and admin commands. */
 export interface ServerState {
-  readonly queue: JobQueue<ServerConnection>;
-  readonly timers: JobTimers;
+  readonly queue: JobQueue;
   /** Journal of background jobs. Undefined if they are kept only in memory. */
   readonly journal: Journal | undefined;
   readonly connections: ReadonlySet<ServerConnection>;
@@ -19,7 +17,7 @@ export interface ServerState {
   /** Handles the command `shutdown`. Undefined if the command is not supported. */
   readonly onShutdown: ((graceful: boolean) => void) | undefined;
   /** Called for a job that `cancel job` ends. Returns the text of a warning to its clients; undefined for none. */
-  readonly onCancel: (job: ServerJob<ServerConnection>) => string | undefined;
+  readonly onCancel: (job: ServerJob) => string | undefined;
 }
 
 /**

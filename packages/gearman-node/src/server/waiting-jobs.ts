@@ -2,27 +2,27 @@ import { type JobPriority, PRIORITIES } from '../submit-packets.ts';
 import { type FunctionQueue, firstInBoth, type Peer, type ServerJob } from './queue-model.ts';
 
 /** The waiting jobs, the most urgent first; functions with jobs of the same priority take turns. */
-export class WaitingJobs<Owner> {
+export class WaitingJobs {
   /** Functions with waiting jobs, the least recently served first. */
-  readonly #functions: Readonly<Record<JobPriority, Set<FunctionQueue<Owner>>>> = {
+  readonly #functions: Readonly<Record<JobPriority, Set<FunctionQueue>>> = {
     high: new Set(),
     normal: new Set(),
     low: new Set(),
   };
 
-  add(job: ServerJob<Owner>): void {
+  add(job: ServerJob): void {
     job.queue.addWaiting(job);
     this.#functions[job.priority].add(job.queue);
   }
 
-  delete(job: ServerJob<Owner>): void {
+  delete(job: ServerJob): void {
     const waiting = job.queue.waiting[job.priority];
     waiting.delete(job);
     if (waiting.size === 0) this.#functions[job.priority].delete(job.queue);
   }
 
   /** The next job for a worker. */
-  nextFor(worker: Peer<Owner>): ServerJob<Owner> | undefined {
+  nextFor(worker: Peer): ServerJob | undefined {
     for (const priority of PRIORITIES) {
       const functions = this.#functions[priority];
       const queue = functions.size > 0 ? firstInBoth(functions, worker.functions) : undefined;
@@ -32,7 +32,7 @@ export class WaitingJobs<Owner> {
   }
 
   /** Removes the next job for a worker and returns it. */
-  takeFor(worker: Peer<Owner>): ServerJob<Owner> | undefined {
+  takeFor(worker: Peer): ServerJob | undefined {
     const job = this.nextFor(worker);
     if (!job) return undefined;
     this.delete(job);

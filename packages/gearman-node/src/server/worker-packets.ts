@@ -1,5 +1,6 @@
 import { MAX_FUNCTION_NAME_BYTES } from '../argument-checks.ts';
 import type { Packet } from '../codec/packet.ts';
+import { LongTimer } from '../long-timer.ts';
 import type { ServerJob } from './queue-model.ts';
 import type { ServerConnection } from './server-connection.ts';
 import type { PacketHandler, PacketHandlers, ServerState } from './server-state.ts';
@@ -13,13 +14,13 @@ export const WORKER_PACKETS: PacketHandlers = {
   CAN_DO_TIMEOUT: (from, packet, server) => offer(from, packet, server, timeLimitOf(packet)),
   CANT_DO: (from, packet, { queue }) => {
     from.timeLimits.delete(packet.key('function'));
-    queue.withdraw(from.peer, packet.key('function'));
+    queue.withdraw(from, packet.key('function'));
   },
   RESET_ABILITIES: (from, _packet, { queue }) => {
     from.timeLimits.clear();
-    queue.withdrawAll(from.peer);
+    queue.withdrawAll(from);
   },
-  PRE_SLEEP: (from, _packet, { queue }) => queue.sleep(from.peer),
+  PRE_SLEEP: (from, _packet, { queue }) => queue.sleep(from),
   GRAB_JOB: grab((from, job) =>
     from.sendJoined('JOB_ASSIGN', `${job.handle}\0${job.queue.name}\0`, job.payload),
   ),
@@ -29,8 +30,8 @@ export const WORKER_PACKETS: PacketHandlers = {
     // Like gearmand, the server forwards the numbers unchanged. For GET_STATUS an invalid number counts as 0.
     job.numerator = numberOrZero(packet.key('numerator'));
     job.denominator = numberOrZero(packet.key('denominator'));
-    for (const { owner } of job.clients) {
-      owner.send('WORK_STATUS', job.handle, packet.bytes('numerator'), packet.bytes('denominator'));
+    for (const client of job.clients) {
+      client.send('WORK_STATUS', job.handle, packet.bytes('numerator'), packet.bytes('denominator'));
     }
   }),
   WORK_DATA: ofRunningJob(forwardData),
@@ -40,7 +41,7 @@ export const WORKER_PACKETS: PacketHandlers = {
     queue.finish(job);
   }),
   WORK_FAIL: ofRunningJob((_from, _packet, job, { queue }) => {
-    for (const { owner } of job.clients) owner.send('WORK_FAIL', job.handle);
+    for (const client of job.clients) client.send('WORK_FAIL', job.handle);
     queue.finish(job);
   }),
   WORK_EXCEPTION: ofRunningJob((_from, packet, job, server) =>
@@ -49,9 +50,9 @@ export const WORKER_PACKETS: PacketHandlers = {
 };
 
 /** Forwards a packet with data to the job's clients. */
-function forwardData(_from: ServerConnection, packet: Packet, job: ServerJob<ServerConnection>): void {
-  for (const { owner } of job.clients) {
-    owner.sendJoined(packet.name, `${job.handle}\0`, packet.bytes('data'));
+function forwardData(_from: ServerConnection, packet: Packet, job: ServerJob): void {
+  for (const client of job.clients) {
+    client.sendJoined(packet.name, `${job.handle}\0`, packet.bytes('data'));
   }
 }
 
@@ -60,14 +61,10 @@ export function failOversized(message: string): PacketHandler {
   return ofRunningJob((_from, _packet, job, server) => endWithException(job, message, server));
 }
 
-function endWithException(
-  job: ServerJob<ServerConnection>,
-  data: string | Uint8Array,
-  { queue }: ServerState,
-): void {
-  for (const { owner } of job.clients) {
-    if (owner.wantsExceptions) owner.send('WORK_EXCEPTION', job.handle, data);
-    else owner.send('WORK_FAIL', job.handle);
+function endWithException(job: ServerJob, data: string | Uint8Array, { queue }: ServerState): void {
+  for (const client of job.clients) {
+    if (client.wantsExceptions) client.send('WORK_EXCEPTION', job.handle, data);
+    else client.send('WORK_FAIL', job.handle);
   }
   queue.finish(job);
 }
@@ -99,28 +96,28 @@ function offer(
   }
   if (timeLimit === undefined) from.timeLimits.delete(name);
   else from.timeLimits.set(name, Math.max(timeLimit, MIN_TIME_LIMIT));
-  server.queue.offer(from.peer, name);
+  server.queue.offer(from, name);
 }
 
-function grab(assign: (from: ServerConnection, job: ServerJob<ServerConnection>) => void): PacketHandler {
-  return (from, _packet, { queue, timers }) => {
-    const job = queue.grab(from.peer);
+function grab(assign: (from: ServerConnection, job: ServerJob) => void): PacketHandler {
+  return (from, _packet, { queue }) => {
+    const job = queue.grab(from);
     if (!job) {
       from.sendJoined('NO_JOB', '');
       return;
     }
     const timeLimit = from.timeLimits.get(job.queue.name);
-    if (timeLimit !== undefined) timers.start(job, timeLimit, () => queue.requeue(job));
+    if (timeLimit !== undefined) job.timer = new LongTimer(timeLimit, () => queue.requeue(job));
     assign(from, job);
   };
 }
 
-function assignUnique(from: ServerConnection, job: ServerJob<ServerConnection>): void {
+function assignUnique(from: ServerConnection, job: ServerJob): void {
   from.sendJoined('JOB_ASSIGN_UNIQ', `${job.handle}\0${job.queue.name}\0${job.unique}\0`, job.payload);
 }
 
 /** Like gearmand, sends a job without a reducer as for GRAB_JOB_UNIQ. */
-function assignAll(from: ServerConnection, job: ServerJob<ServerConnection>): void {
+function assignAll(from: ServerConnection, job: ServerJob): void {
   if (job.reducer === '') {
     assignUnique(from, job);
   } else {
@@ -131,16 +128,11 @@ function assignAll(from: ServerConnection, job: ServerJob<ServerConnection>): vo
 
 /** Wraps a handler that is called only for jobs that run on the same connection. */
 function ofRunningJob(
-  handle: (
-    from: ServerConnection,
-    packet: Packet,
-    job: ServerJob<ServerConnection>,
-    server: ServerState,
-  ) => void,
+  handle: (from: ServerConnection, packet: Packet, job: ServerJob, server: ServerState) => void,
 ): PacketHandler {
   return (from, packet, server) => {
     const job = server.queue.job(packet.key('handle'));
-    if (job?.worker === from.peer) handle(from, packet, job, server);
+    if (job?.worker === from) handle(from, packet, job, server);
     else from.send('ERROR', 'JOB_NOT_FOUND', 'Job given in work result not found');
   };
 }

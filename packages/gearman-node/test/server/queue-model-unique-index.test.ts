@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Peer, uniqueKeyOf } from '../../src/server/queue-model.ts';
-import { QueueSite } from '../fixtures/queue-site.ts';
+import { uniqueKeyOf } from '../../src/server/queue-model.ts';
+import { NamedPeer, QueueSite } from '../fixtures/queue-site.ts';
 
 test('jobs with the same function and key are coalesced for all their clients', () => {
   const { queue, submit, trySubmit, client, worker } = new QueueSite();
-  const other = new Peer('other');
+  const other = new NamedPeer('other');
   const job = submit('f', { unique: 'key' });
   assert.equal(trySubmit('f', { unique: 'key' }, other), job);
   assert.deepEqual(job.clients, [client, other]);
@@ -48,7 +48,7 @@ test('a lookup by unique key returns the oldest job of all functions', () => {
 
 test('a job with several clients stays until the last one disconnects', () => {
   const { queue, submit, trySubmit, client } = new QueueSite();
-  const other = new Peer('other');
+  const other = new NamedPeer('other');
   const job = submit('f', { unique: 'key' });
   trySubmit('f', { unique: 'key' }, other);
   queue.disconnect(client);
