@@ -5,8 +5,7 @@ export type {
   QueuedJob,
   WorkerInfo,
 } from './admin/admin-commands.ts';
-export { Client, type ClientOptions } from './client/client.ts';
-export type { JobStatus, UniqueJobStatus } from './client/client-connection.ts';
+export { Client, type ClientOptions, type JobStatus, type UniqueJobStatus } from './client/client.ts';
 export type { JobEvent } from './client/job-events.ts';
 export type { SubmitOptions } from './client/submission.ts';
 export type { Job } from './client/submitted-job.ts';

@@ -12,22 +12,6 @@ import { ABANDONED, JobSubscribers, type Subscriber } from './job-subscribers.ts
 import { RequestQueue } from './request-queue.ts';
 import type { SubmittedJob } from './submitted-job.ts';
 
-/** Status of a job. */
-export interface JobStatus {
-  /** True if the server has the job, queued or running. */
-  readonly known: boolean;
-  readonly running: boolean;
-  /** The last progress that the worker reported, in the worker's unit. */
-  readonly numerator: number;
-  readonly denominator: number;
-}
-
-/** Status of the job with a unique key. */
-export interface UniqueJobStatus extends JobStatus {
-  /** Number of clients that wait for its result. */
-  readonly clients: number;
-}
-
 /** Maximum number of jobs whose status is requested at a time, the least recently requested first. */
 const STATUS_REQUESTS = 100;
 
@@ -90,12 +74,16 @@ export class ClientConnection {
     });
   }
 
-  async status(handle: string): Promise<JobStatus> {
-    return await this.#ask('STATUS_RES', statusIn, 'GET_STATUS', handle);
-  }
-
-  async statusByUnique(unique: string): Promise<UniqueJobStatus> {
-    return await this.#ask('STATUS_RES_UNIQUE', uniqueStatusIn, 'GET_STATUS_UNIQUE', unique);
+  /** Requests the status of a job, and returns the reply. */
+  async ask(
+    name: 'GET_STATUS' | 'GET_STATUS_UNIQUE',
+    expects: 'STATUS_RES' | 'STATUS_RES_UNIQUE',
+    argument: string,
+  ): Promise<Packet> {
+    const { promise, resolve, reject } = Promise.withResolvers<Packet>();
+    this.#connection.send(name, argument);
+    this.#requests.push({ expects, onReply: resolve, onFailure: reject });
+    return await promise;
   }
 
   async close(reason: GearmanError): Promise<void> {
@@ -174,18 +162,6 @@ export class ClientConnection {
     }
   }
 
-  async #ask<T>(
-    expects: PacketName,
-    read: (packet: Packet) => T,
-    name: 'GET_STATUS' | 'GET_STATUS_UNIQUE',
-    argument: string,
-  ): Promise<T> {
-    const { promise, resolve, reject } = Promise.withResolvers<Packet>();
-    this.#connection.send(name, argument);
-    this.#requests.push({ expects, onReply: resolve, onFailure: reject });
-    return read(await promise);
-  }
-
   #accepted(job: SubmittedJob, handle: string): void {
     const subscribers = this.#jobs.get(handle) ?? new JobSubscribers();
     job.accept(handle, {
@@ -245,17 +221,4 @@ export class ClientConnection {
     }
     this.#jobs.clear();
   }
-}
-
-function statusIn(packet: Packet): JobStatus {
-  return {
-    known: packet.number('known') !== 0,
-    running: packet.number('running') !== 0,
-    numerator: packet.number('numerator'),
-    denominator: packet.number('denominator'),
-  };
-}
-
-function uniqueStatusIn(packet: Packet): UniqueJobStatus {
-  return { ...statusIn(packet), clients: packet.number('clients') };
 }

@@ -1,11 +1,12 @@
 import { checkHandle, checkUnique } from '../argument-checks.ts';
+import type { Packet } from '../codec/packet.ts';
 import { openSocket } from '../connection/open-socket.ts';
 import { PacedServer } from '../connection/paced-server.ts';
 import { checkPeerOptions, type PeerOptions } from '../connection/peer-options.ts';
 import { DEFAULT_TIMEOUT } from '../connection/reply-timer.ts';
 import type { ServerAddress } from '../connection/server-address.ts';
 import { ConnectionError, GearmanError } from '../errors.ts';
-import { ClientConnection, type JobStatus, type UniqueJobStatus } from './client-connection.ts';
+import { ClientConnection } from './client-connection.ts';
 import type { SubmitOptions } from './submission.ts';
 import { type Job, SubmittedJob } from './submitted-job.ts';
 
@@ -13,6 +14,22 @@ import { type Job, SubmittedJob } from './submitted-job.ts';
 export interface ClientOptions extends PeerOptions {
   /** Tried in this order: the first reachable one gets the jobs. At least one. */
   readonly servers: readonly ServerAddress[];
+}
+
+/** Status of a job. */
+export interface JobStatus {
+  /** True if the server has the job, queued or running. */
+  readonly known: boolean;
+  readonly running: boolean;
+  /** The last progress that the worker reported, in the worker's unit. */
+  readonly numerator: number;
+  readonly denominator: number;
+}
+
+/** Status of the job with a unique key. */
+export interface UniqueJobStatus extends JobStatus {
+  /** Number of clients that wait for its result. */
+  readonly clients: number;
 }
 
 /** A request that waits for a connection. */
@@ -64,7 +81,7 @@ export class Client implements AsyncDisposable {
    */
   async status(handle: string): Promise<JobStatus> {
     checkHandle(handle);
-    return await this.#ask((connection) => connection.status(handle));
+    return statusIn(await this.#ask((connection) => connection.ask('GET_STATUS', 'STATUS_RES', handle)));
   }
 
   /**
@@ -75,7 +92,10 @@ export class Client implements AsyncDisposable {
    */
   async statusByUnique(unique: string): Promise<UniqueJobStatus> {
     checkUnique(unique);
-    return await this.#ask((connection) => connection.statusByUnique(unique));
+    const packet = await this.#ask((connection) =>
+      connection.ask('GET_STATUS_UNIQUE', 'STATUS_RES_UNIQUE', unique),
+    );
+    return { ...statusIn(packet), clients: packet.number('clients') };
   }
 
   /** Closes the connection. Jobs in flight reject with `closed`; the server drops waiting foreground jobs. */
@@ -96,9 +116,9 @@ export class Client implements AsyncDisposable {
       throw new GearmanError('closed', 'the client was closed; create a new one');
   }
 
-  async #ask<T>(request: (connection: ClientConnection) => Promise<T>): Promise<T> {
+  async #ask(request: (connection: ClientConnection) => Promise<Packet>): Promise<Packet> {
     this.#checkOpen();
-    return await new Promise<T>((resolve, reject) => {
+    return await new Promise((resolve, reject) => {
       this.#whenConnected({
         start: (connection) => resolve(request(connection)),
         fail: reject,
@@ -172,4 +192,13 @@ function startOn(waiting: Waiting, connection: ClientConnection): void {
       error instanceof GearmanError ? error : new GearmanError('internal', reason, { cause: error }),
     );
   }
+}
+
+function statusIn(packet: Packet): JobStatus {
+  return {
+    known: packet.number('known') !== 0,
+    running: packet.number('running') !== 0,
+    numerator: packet.number('numerator'),
+    denominator: packet.number('denominator'),
+  };
 }
