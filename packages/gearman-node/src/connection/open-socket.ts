@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import net from 'node:net';
 import { ConnectionError } from '../errors.ts';
 import { DEFAULT_PORT, formatAddress, type ServerAddress } from './server-address.ts';
@@ -39,53 +40,47 @@ export async function openSocket(address: ServerAddress, options: OpenOptions): 
   }
 }
 
-function connect(address: ServerAddress, { signal, timeout }: OpenOptions): Promise<net.Socket> {
+async function connect(address: ServerAddress, { signal, timeout }: OpenOptions): Promise<net.Socket> {
+  signal?.throwIfAborted();
   const { host, port = DEFAULT_PORT } = address;
-  return new Promise((resolve, reject) => {
-    // `tls` never falls back to plain text, even if it has no options.
-    const isSecure = address.tls !== undefined;
-    const options = typeof address.tls === 'function' ? address.tls() : address.tls;
-    const target = {
-      host,
-      port,
-      onread: {
-        buffer: READ_BUFFER,
-        callback: (length: number) => {
-          const chunk = Buffer.allocUnsafe(length);
-          READ_BUFFER.copy(chunk, 0, 0, length);
-          if (!socket.emit('data', chunk)) socket.unshift(chunk); // for a later listener
-          return true;
-        },
+  // `tls` never falls back to plain text, even if it has no options.
+  const isSecure = address.tls !== undefined;
+  const options = typeof address.tls === 'function' ? address.tls() : address.tls;
+  const target = {
+    host,
+    port,
+    onread: {
+      buffer: READ_BUFFER,
+      callback: (length: number) => {
+        const chunk = Buffer.allocUnsafe(length);
+        READ_BUFFER.copy(chunk, 0, 0, length);
+        if (!socket.emit('data', chunk)) socket.unshift(chunk); // for a later listener
+        return true;
       },
-    };
-    // Node.js takes 20 ms to load node:tls.
-    const socket: net.Socket = isSecure
-      ? process.getBuiltinModule('node:tls').connect({ ...options, ...target })
-      : net.connect(target);
-    // Nagle's algorithm with delayed acknowledgements delays each job by 40 ms.
-    socket.setNoDelay(true);
-    socket.setKeepAlive(true, KEEP_ALIVE_DELAY);
+    },
+  };
+  // Node.js takes 20 ms to load node:tls.
+  const socket: net.Socket = isSecure
+    ? process.getBuiltinModule('node:tls').connect({ ...options, ...target })
+    : net.connect(target);
+  // Nagle's algorithm with delayed acknowledgements delays each job by 40 ms.
+  socket.setNoDelay(true);
+  socket.setKeepAlive(true, KEEP_ALIVE_DELAY);
 
-    const settle = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', onAbort);
-      socket.off('error', onError);
-    };
-    const onError = (error: unknown) => {
-      settle();
-      socket.on('error', () => {}); // later errors of the abandoned socket
-      socket.destroy();
-      reject(error);
-    };
-    const onAbort = () => onError(signal?.reason);
-    const timer = setTimeout(() => onError(new Error(`no response within ${timeout} ms`)), timeout);
-
-    socket.once('error', onError);
-    socket.once(isSecure ? 'secureConnect' : 'connect', () => {
-      settle();
-      resolve(socket);
-    });
-    signal?.addEventListener('abort', onAbort);
-    if (signal?.aborted) onAbort();
-  });
+  // AbortSignal.any would leak memory at each attempt, because `signal` lives as long as the client or worker.
+  const end = new AbortController();
+  const onAbort = () => end.abort(signal?.reason);
+  signal?.addEventListener('abort', onAbort);
+  const timer = setTimeout(() => end.abort(new Error(`no response within ${timeout} ms`)), timeout);
+  try {
+    await once(socket, isSecure ? 'secureConnect' : 'connect', { signal: end.signal });
+    return socket;
+  } catch (error) {
+    socket.on('error', () => {}); // later errors of the abandoned socket
+    socket.destroy();
+    throw end.signal.aborted ? end.signal.reason : error;
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
+  }
 }

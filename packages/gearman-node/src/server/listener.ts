@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import net, { type AddressInfo, type Socket } from 'node:net';
 import tls, { type SecureContextOptions, type TlsOptions } from 'node:tls';
@@ -69,29 +70,19 @@ export class Listener {
     }
     this.#isStarting = true; // Node would listen twice and close only one of the two
     try {
-      await this.#start(port, host);
+      await once(this.#server.listen(port, host), 'listening');
+    } catch (cause) {
+      const { code, message } = cause as NodeJS.ErrnoException;
+      const remedy =
+        code === 'EADDRINUSE'
+          ? 'stop the program that listens there, or choose another port'
+          : 'choose another address or port';
+      const text = `the job server cannot listen on ${host}:${port}: ${message}; ${remedy}`;
+      throw new GearmanError('listen-failed', text, { cause });
     } finally {
       this.#isStarting = false;
     }
     return this.address as ListenAddress;
-  }
-
-  async #start(port: number, host: string): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      const onError = (cause: NodeJS.ErrnoException) => {
-        const remedy =
-          cause.code === 'EADDRINUSE'
-            ? 'stop the program that listens there, or choose another port'
-            : 'choose another address or port';
-        const message = `the job server cannot listen on ${host}:${port}: ${cause.message}; ${remedy}`;
-        reject(new GearmanError('listen-failed', message, { cause }));
-      };
-      this.#server.once('error', onError);
-      this.#server.listen(port, host, () => {
-        this.#server.off('error', onError);
-        resolve();
-      });
-    });
   }
 
   /** Sets the certificates for new connections. */
