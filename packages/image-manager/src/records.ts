@@ -15,7 +15,7 @@ const ENDED = {
   cancelledBy: TEXT,
 } as const;
 
-/** Schema of {@link Build}. Stores and exports follow from it: every integer is a time. */
+/** Schema of {@link Build}. Exports follow from it: every integer is a time. */
 export const BUILD = objectOf(
   {
     /** Image-id, made by `imageIdOf`; for an adopted build of Zuul, by `importedImageId`. */

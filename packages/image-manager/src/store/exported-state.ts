@@ -6,7 +6,7 @@ import { StoreError } from '../errors.ts';
 import { buildKeyOf, isOwn, OWNER } from '../ownership.ts';
 import type { StoredState } from './leadership.ts';
 import type { StateStore } from './state-store.ts';
-import { BUILDS, type Column, PAUSES, type RecordTable, UPLOADS } from './tables.ts';
+import { BUILDS, PAUSES, type RecordTable, UPLOADS } from './tables.ts';
 
 /** A record in an export, with `requested-at` for `requestedAt` and times in ISO 8601. */
 export type ExportedRecord = Readonly<Record<string, string | boolean>>;
@@ -162,53 +162,54 @@ const READER = new JsonReader({
     version: { const: 1 },
     owner: { ...TEXT, pattern: OWNER.source },
     'next-number': { type: 'integer', minimum: 1 },
-    builds: { type: 'array', items: exportSchema(BUILDS.columns) },
-    uploads: { type: 'array', items: exportSchema(UPLOADS.columns) },
-    pauses: { type: 'array', items: exportSchema(PAUSES.columns) },
+    builds: { type: 'array', items: exportSchema(BUILDS) },
+    uploads: { type: 'array', items: exportSchema(UPLOADS) },
+    pauses: { type: 'array', items: exportSchema(PAUSES) },
     documents: { type: 'array' },
   },
 });
 
-function exportSchema(columns: readonly Column[]): SettingsSchema {
+function exportSchema({ schema }: Pick<RecordTable<unknown>, 'schema'>): SettingsSchema {
+  const properties = Object.entries(schema.properties).map(([field, property]) => [
+    keyOf(field),
+    property.type === 'integer' ? { type: 'string' } : property,
+  ]);
+  const required = (schema.required ?? []).map(keyOf);
   return {
     type: 'object',
-    required: columns.filter(({ isRequired }) => isRequired).map(keyOf),
+    required,
     additionalProperties: false,
-    properties: Object.fromEntries(
-      columns.map((column) => [
-        keyOf(column),
-        column.type === 'integer' ? { type: 'string' } : column.schema,
-      ]),
-    ),
+    properties: Object.fromEntries(properties),
   };
 }
 
-function toExport<T extends object>({ columns }: RecordTable<T>, record: T): ExportedRecord {
+function toExport<T extends object>({ schema }: RecordTable<T>, record: T): ExportedRecord {
   const fields = record as Readonly<Record<string, string | number | boolean | undefined>>;
-  const entries = columns.flatMap((column): readonly (readonly [string, string | boolean])[] => {
-    const value = fields[column.field];
+  const entries = Object.keys(schema.properties).flatMap((field) => {
+    const value = fields[field];
     if (value === undefined) return [];
-    return [[keyOf(column), typeof value === 'number' ? new Date(value).toISOString() : value]];
+    return [[keyOf(field), typeof value === 'number' ? new Date(value).toISOString() : value] as const];
   });
   return Object.fromEntries(entries);
 }
 
 function fromExport<T extends object>(
-  { columns }: RecordTable<T>,
+  { schema }: RecordTable<T>,
   exported: ExportedRecord,
   place: string,
 ): T {
-  const entries = columns.flatMap((column) => {
-    const key = keyOf(column);
+  const entries = Object.entries(schema.properties).flatMap(([field, { type }]) => {
+    const key = keyOf(field);
     const value = exported[key];
     if (value === undefined) return [];
-    return [[column.field, column.type === 'integer' ? toTime(String(value), `${place}.${key}`) : value]];
+    return [[field, type === 'integer' ? toTime(String(value), `${place}.${key}`) : value]];
   });
   return Object.fromEntries(entries) as T;
 }
 
-function keyOf({ name }: Column): string {
-  return name.replaceAll('_', '-');
+/** Returns the key of a field: `requested-at` for `requestedAt`. */
+function keyOf(field: string): string {
+  return field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
 /** Parses a time in the format of {@link exportState}: in UTC, with milliseconds. */

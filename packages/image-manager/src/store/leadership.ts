@@ -2,7 +2,7 @@ import { documentDigest, type ImageDocument } from '../documents.ts';
 import { StoreError } from '../errors.ts';
 import type { Build, ManagerState, Pause, Upload } from '../records.ts';
 import type { Database, Query, Session } from './database.ts';
-import { BUILDS, PAUSES, type RecordTable, toRow, UPLOADS } from './tables.ts';
+import { BUILDS, PAUSES, type RecordTable, UPLOADS } from './tables.ts';
 
 /** An atomic change of the records. */
 export interface StateChange {
@@ -168,7 +168,7 @@ export class Leadership {
     );
   }
 
-  async #put<T extends { readonly id: string }>(
+  async #put<T extends Build | Upload | Pause>(
     query: Query,
     table: RecordTable<T>,
     records: readonly T[],
@@ -176,19 +176,19 @@ export class Leadership {
     const { prefix, batch: size } = this.#database.dialect;
     // One statement cannot insert the same row twice.
     const unique = [...new Map(records.map((record) => [record.id, record])).values()];
-    const names = table.columns.map(({ name }) => name);
+    const names = table === UPLOADS ? ['id', 'image_id', 'record'] : ['id', 'record'];
     const insertOf = (count: number): string => {
       const rows = Array.from({ length: count }, (_row, index) =>
         names.map((_name, column) => `$${index * names.length + column + 1}`).join(', '),
       );
       return `insert into ${prefix}${table.name} (${names.join(', ')}) values (${rows.join('), (')})
-        on conflict (id) do update set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}`;
+        on conflict (id) do update set record = excluded.record`;
     };
     let sql = '';
     for (let start = 0; start < unique.length; start += size) {
       const batch = unique.slice(start, start + size);
       if (start === 0 || batch.length < size) sql = insertOf(batch.length);
-      await query(sql, ...batch.flatMap((record) => toRow(table, record)));
+      await query(sql, ...batch.flatMap(toRow));
     }
   }
 
@@ -202,6 +202,12 @@ export class Leadership {
     if (keys.length === 0) return;
     await query(`delete from ${prefix}${condition} in (${keysFrom(type)})`, JSON.stringify(keys));
   }
+}
+
+/** Returns the values of a record's row. */
+function toRow(record: Build | Upload | Pause): readonly string[] {
+  const references = 'imageId' in record ? [record.imageId] : [];
+  return [record.id, ...references, JSON.stringify(record)];
 }
 
 /** The part of a {@link Leadership} that a manager uses. */

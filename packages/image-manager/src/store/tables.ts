@@ -1,5 +1,5 @@
-import type { ObjectSchema, SettingsSchema } from '@nodepool-builder/image-builder';
-import { errorMessage, objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
+import type { ObjectSchema } from '@nodepool-builder/image-builder';
+import { errorMessage, objectOf, parseJson, TEXT } from '@nodepool-builder/image-builder/internal';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
 import { StoreError } from '../errors.ts';
 import { OWNER } from '../ownership.ts';
@@ -14,27 +14,15 @@ import {
   UPLOAD,
   type Upload,
 } from '../records.ts';
-import type { Dialect } from './database.ts';
+import type { Dialect, Row } from './database.ts';
 
 /** Version of the tables. A release that changes them increments it. */
 export const SCHEMA_VERSION = 1;
 
-/** A field of a record, in a store or in an export. */
-export interface Column {
-  /** Name in SQL: `requested_at` for `requestedAt`. */
-  readonly name: string;
-  readonly field: string;
-  /** JSON Schema of the field. */
-  readonly schema: SettingsSchema;
-  /** An `integer` is a time in milliseconds since 1970. */
-  readonly type: 'string' | 'integer' | 'boolean';
-  readonly isRequired: boolean;
-}
-
 /** Describes the records of one type, for stores and exports. */
 export interface RecordTable<T> {
   readonly name: 'builds' | 'uploads' | 'pauses';
-  readonly columns: readonly Column[];
+  readonly schema: ObjectSchema;
   /** Returns a valid record. @throws Error with the location and the reason */
   readonly check: (record: unknown) => T;
 }
@@ -44,18 +32,9 @@ export const UPLOADS: RecordTable<Upload> = recordTable('uploads', UPLOAD);
 export const PAUSES: RecordTable<Pause> = recordTable('pauses', PAUSE);
 
 function recordTable<T>(name: RecordTable<T>['name'], schema: ObjectSchema): RecordTable<T> {
-  const columns = Object.entries(schema.properties).map(([field, property]) => ({
-    name: field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-    field,
-    schema: property,
-    type: (property.type ?? 'string') as Column['type'],
-    isRequired: schema.required?.includes(field) === true,
-  }));
   const reader = new JsonReader({ ...schema, additionalProperties: false });
-  return { name, columns, check: (record) => reader.check(record) as T };
+  return { name, schema, check: (record) => reader.check(record) as T };
 }
-
-const SQL_TYPES = { string: 'text', integer: 'bigint', boolean: 'boolean' };
 
 /** Returns the statements that create the tables. */
 export function tablesOf({ prefix, countingKey }: Dialect): string {
@@ -68,19 +47,19 @@ export function tablesOf({ prefix, countingKey }: Dialect): string {
       -- number of the current leader; a leader with a lower number must not write
       term bigint not null
     );
-    create table ${prefix}builds (${columnsOf(BUILDS)}, primary key (id));
+    -- records, requests and documents are JSON or text, which readers validate
+    create table ${prefix}builds (id text primary key, record text not null);
     create table ${prefix}uploads (
-      ${columnsOf(UPLOADS)},
-      primary key (id),
-      foreign key (image_id) references ${prefix}builds (id) deferrable initially deferred
+      id text primary key,
+      image_id text not null references ${prefix}builds (id) deferrable initially deferred,
+      record text not null
     );
     create index uploads_of_build on ${prefix}uploads (image_id);
     create table ${prefix}requests (
       number ${countingKey},
-      -- JSON
       request text not null
     );
-    create table ${prefix}pauses (${columnsOf(PAUSES)}, primary key (id));
+    create table ${prefix}pauses (id text primary key, record text not null);
     -- bundles and package lists, which readers of the records do not need
     create table ${prefix}documents (
       image_id text not null references ${prefix}builds (id) on delete cascade,
@@ -96,12 +75,6 @@ export function tablesOf({ prefix, countingKey }: Dialect): string {
   `;
 }
 
-function columnsOf({ columns }: Pick<RecordTable<never>, 'columns'>): string {
-  return columns
-    .map(({ name, type, isRequired }) => `${name} ${SQL_TYPES[type]}${isRequired ? ' not null' : ''}`)
-    .join(', ');
-}
-
 /** @throws StoreError `store-too-new` if a later release wrote the tables */
 export function checkVersion(version: number, location: string): void {
   if (version === SCHEMA_VERSION) return;
@@ -110,21 +83,6 @@ export function checkVersion(version: number, location: string): void {
     `${location} was written by a later release: its tables have version ${version}, ` +
       `but this release supports version ${SCHEMA_VERSION}; install the later release`,
   );
-}
-
-/** Converts a record to the values of its columns in SQL; a field that is absent becomes null. */
-export function toRow<T extends object>(
-  { columns }: RecordTable<T>,
-  record: T,
-): readonly (string | number | null)[] {
-  const fields = record as Readonly<Record<string, string | number | boolean | undefined>>;
-  return columns.map(({ field }) => toSql(fields[field]));
-}
-
-/** Replaces NULs, which PostgreSQL rejects. An error message of a builder or a cloud may contain some. */
-function toSql(value: string | number | boolean | undefined): string | number | null {
-  if (typeof value === 'string') return value.toWellFormed().replaceAll('\0', '\uFFFD');
-  return value === undefined ? null : Number(value);
 }
 
 /**
@@ -141,18 +99,15 @@ export function rowReader(location: string) {
     texts.set(text, known);
     return known;
   };
-  return <T extends object>(table: RecordTable<T>, row: Readonly<Record<string, unknown>>): T => {
-    const record: Record<string, unknown> = {};
-    for (const { name, field, type } of table.columns) {
-      const value = row[name];
-      if (value === null) continue;
-      if (type === 'boolean') record[field] = Boolean(value);
-      else record[field] = typeof value === 'string' ? once(value) : value;
-    }
+  return <T extends object>(table: RecordTable<T>, { id, record }: Row): T => {
     try {
-      return table.check(record);
+      const read = table.check(parseJson(String(record))) as Record<string, unknown>;
+      for (const [field, value] of Object.entries(read)) {
+        if (typeof value === 'string') read[field] = once(value);
+      }
+      return read as T;
     } catch (error) {
-      const place = `record "${String(row.id)}" in table ${table.name}`;
+      const place = `record "${String(id)}" in table ${table.name}`;
       throw damaged(location, `${place}: ${errorMessage(error)}`);
     }
   };
