@@ -1,5 +1,5 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { type Retry, RetryBudget, retryText } from '@nodepool-builder/image-builder/internal';
+import { Mutex, type Retry, RetryBudget, retryText } from '@nodepool-builder/image-builder/internal';
 import { RetryPolicy } from '@nodepool-builder/image-builder/plugin';
 import { EVENTS, type EventKind, type NotificationSettings } from '../../configuration/notification.ts';
 import { DeliveryError, deliver } from './delivery.ts';
@@ -78,7 +78,7 @@ class Receiver {
   readonly #closing = new AbortController();
   /** Ends deliveries. */
   readonly #closed = new AbortController();
-  #last: Promise<void> = Promise.resolve();
+  readonly #deliveries = new Mutex();
   #waiting = 0;
   /** Ids of the newest images that are too old, by provider and image name. */
   readonly #old = new Map<string, string>();
@@ -100,20 +100,17 @@ class Receiver {
       return;
     }
     this.#waiting += 1;
-    this.#last = this.#sendAfter(this.#last, event);
-  }
-
-  async #sendAfter(earlier: Promise<void>, event: NotificationEvent): Promise<void> {
-    await earlier;
-    // Each receiver has its own time, independent of the time limit of the work that notifies it.
-    await new RetryBudget(MAX_RETRY_TIME).run(() => this.#send(event));
-    this.#waiting -= 1;
+    void this.#deliveries.run(async () => {
+      // Each receiver has its own time, independent of the time limit of the work that notifies it.
+      await new RetryBudget(MAX_RETRY_TIME).run(() => this.#send(event));
+      this.#waiting -= 1;
+    });
   }
 
   async close(): Promise<void> {
     this.#closing.abort();
     const timer = setTimeout(() => this.#closed.abort(), STOP_TIME);
-    await this.#last;
+    await this.#deliveries.idle();
     clearTimeout(timer);
   }
 
