@@ -6,7 +6,8 @@ import {
 } from '@nodepool-builder/image-builder';
 import { lastOfEachName, toText } from '../yaml/values.ts';
 import type { CloudImageConfiguration } from './configuration.ts';
-import { type CloudImageSource, LAUNCHER_KEYS, type ProviderSource } from './provider-schema.ts';
+import type { CloudImageSource, ProviderSource } from './provider-schema.ts';
+import { CLOUD_IMAGE_KEYS } from './unread-keys.ts';
 
 /** An entry of `providers`, with its module. */
 interface CloudImageProvider {
@@ -37,7 +38,7 @@ export function cloudImagesOf(
 }
 
 /** Keys of an entry of `cloud-images` that are not conditions in any provider. */
-const NO_CONDITIONS: ReadonlySet<string> = new Set(['name', ...LAUNCHER_KEYS]);
+const NO_CONDITIONS: ReadonlySet<string> = new Set(['name', ...CLOUD_IMAGE_KEYS]);
 
 function hasCondition(image: CloudImageSource): boolean {
   return Object.entries(image).some(([key, value]) => !NO_CONDITIONS.has(key) && value != null);

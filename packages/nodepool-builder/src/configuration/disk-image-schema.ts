@@ -8,8 +8,8 @@ import {
 } from '@nodepool-builder/image-builder';
 import { BUILD_TIMEOUT } from '@nodepool-builder/image-builder/internal';
 import { NAME, TEXT } from '../yaml/schema-node.ts';
-import { laterKeys } from './later-nodepool.ts';
 import { DEFAULT_BUILDER, type Modules } from './modules.ts';
+import { unreadKeys } from './unread-keys.ts';
 import { VALIDATION_SCHEMA } from './validation.ts';
 
 /** Keys of every disk image, in all sections. */
@@ -106,7 +106,7 @@ export function diskImageSchema({ builders }: Modules): SettingsSchema {
       },
       ...Object.assign({}, ...modules.map(({ settings }) => settings.properties)),
       ...LAST,
-      ...laterKeys('diskimages'),
+      ...unreadKeys('diskimages'),
     },
   };
 }

@@ -14,7 +14,6 @@ import { diskImageDiagnostics, diskImageNameDiagnostics, jobDiagnostics } from '
 import { gearmanServerDiagnostics } from './gearman-server.ts';
 import { foreignCodeDiagnostics, hostDiagnostics } from './host-checks.ts';
 import { inheritanceDiagnostics, withInheritance } from './inheritance.ts';
-import { laterNodepoolDiagnostic } from './later-nodepool.ts';
 import { readManager, storeDiagnostics } from './manager.ts';
 import { Modules } from './modules.ts';
 import { notificationDiagnostics } from './notification.ts';
@@ -25,6 +24,7 @@ import { type ListedProvider, toProvider } from './provider.ts';
 import { providerDiagnostics, providerReferenceDiagnostics } from './provider-checks.ts';
 import { describedImages } from './provider-images.ts';
 import { type ConfigurationSource, configurationSchema } from './schema.ts';
+import { laterNodepoolDiagnostic } from './unread-keys.ts';
 
 /** A valid configuration, with warnings. */
 export interface LoadedConfiguration {

@@ -11,7 +11,7 @@ import { IMAGE_FILTERS } from '@nodepool-builder/image-builder/internal';
 import { ModuleError } from '../terms/module-error.ts';
 import { elsewhere, NAME, TEXT } from '../yaml/schema-node.ts';
 import { REQUIRED_FOR_PROVIDER } from './attestation.ts';
-import { laterKeys } from './later-nodepool.ts';
+import { CLOUD_IMAGE_KEYS, unreadKeys } from './unread-keys.ts';
 
 /** Keys of `cloud-images`, in `providers` and at the top level. */
 const CLOUD_IMAGE = {
@@ -40,20 +40,6 @@ export interface CloudImageSource {
   readonly 'image-filters'?: SettingsOf<typeof IMAGE_FILTERS>;
   readonly [key: string]: unknown;
 }
-
-/** Keys of `providers[].cloud-images` that describe how a launcher connects to a machine. */
-export const LAUNCHER_KEYS: readonly string[] = [
-  'username',
-  'password',
-  'key',
-  'config-drive',
-  'connection-type',
-  'connection-port',
-  'python-path',
-  'shell-type',
-  'user-data',
-  'custom-data',
-];
 
 const PROVIDER_IMAGE = {
   type: 'object',
@@ -165,20 +151,6 @@ export interface ProviderSource extends Partial<CommonProviderKeys> {
   readonly [key: string]: unknown;
 }
 
-/** Keys of a provider that other parts of nodepool read. */
-const OTHER_KEYS: Properties = elsewhere(
-  'service-type',
-  'service-name',
-  'max-servers',
-  'min-ram',
-  'keypair',
-  'boot-timeout',
-  'launch-timeout',
-  'clean-floating-ips',
-  'availability-zones',
-  'nodepool-id',
-);
-
 /**
  * Schema of an entry of `providers`, with the shared keys and the keys of each module.
  *
@@ -208,7 +180,6 @@ export function providerSchema({ builders, providers }: ModuleMaps): SettingsSch
     ...PROVIDER_KEYS,
     images,
     'cloud-images': cloudImagesSchema(modules),
-    ...OTHER_KEYS,
   };
   const added = moduleKeys(
     modules.map(({ type, settings }): [string, Properties] => [type, settings.properties]),
@@ -223,27 +194,10 @@ export function providerSchema({ builders, providers }: ModuleMaps): SettingsSch
     if: { properties: { type: { enum: [...withoutImages, null] } }, required: ['type'] },
     else: { if: { required: ['cloud-images'] }, else: { required: ['images'] } },
     additionalProperties: false,
-    // A module may have a key that a later nodepool also has.
-    properties: { ...own, ...laterKeys('providers'), ...own },
+    // A module may have a key that nodepool also has.
+    properties: { ...own, ...unreadKeys('providers'), ...own },
   };
 }
-
-/** Keys with which nodepool describes its snapshot images, and those of a later nodepool. */
-const SNAPSHOT_KEYS: Properties = {
-  ...elsewhere(
-    'base-image',
-    'setup',
-    'username',
-    'private-key',
-    'min-ram',
-    'name-filter',
-    'user-home',
-    'config-drive',
-    'key-name',
-    'reset',
-  ),
-  ...laterKeys('images'),
-};
 
 /** Schema of an entry of `providers[].images`, with the builders' additional keys. */
 function providerImageSchema(builders: readonly BuilderModule[]): SettingsSchema {
@@ -256,7 +210,10 @@ function providerImageSchema(builders: readonly BuilderModule[]): SettingsSchema
       added[key] = schema;
     }
   }
-  return { ...PROVIDER_IMAGE, properties: { ...PROVIDER_IMAGE.properties, ...SNAPSHOT_KEYS, ...added } };
+  return {
+    ...PROVIDER_IMAGE,
+    properties: { ...PROVIDER_IMAGE.properties, ...unreadKeys('images'), ...added },
+  };
 }
 
 /** Schema of `providers[].cloud-images`, with the modules' additional keys. */
@@ -267,7 +224,7 @@ function cloudImagesSchema(modules: readonly ProviderModule[]): SettingsSchema {
       type: ['string', 'number', 'null'],
       description: 'Id of the image in the provider, instead of filters.',
     },
-    ...elsewhere(...LAUNCHER_KEYS),
+    ...elsewhere(...CLOUD_IMAGE_KEYS),
   };
   const added = moduleKeys(
     modules.map(({ type, images }) => [type, images?.cloudImages?.properties ?? {}]),

@@ -42,39 +42,56 @@ const REFUSED = {
 /** Keys of `diskimages` since nodepool 10 that delete files after uploads. */
 const DELETING = ['keep-formats', 'delete-after-upload'];
 
-/** Keys since nodepool 0.4 that only launchers read. */
-const LAUNCHER = {
+/** Keys that describe how a launcher connects to a machine. */
+const CONNECTION = 'username password key connection-type connection-port python-path shell-type'.split(' ');
+
+/** Keys of `providers[].cloud-images` that only launchers read. */
+export const CLOUD_IMAGE_KEYS: readonly string[] = [
+  ...CONNECTION,
+  'config-drive',
+  'user-data',
+  'custom-data',
+];
+
+/** Keys that only other parts of nodepool read, in its Gearman era or later. */
+const ELSEWHERE_KEYS = {
   diskimages: ['username', 'python-path', 'shell-type'],
   providers: [
     ...Object.keys(PROVIDER_KEYS),
+    ...'service-type service-name max-servers min-ram keypair boot-timeout launch-timeout'.split(' '),
+    ...'clean-floating-ips availability-zones nodepool-id'.split(' '),
     ...'hostname-format launch-retries max-concurrency priority port-cleanup-interval rate-limit'.split(' '),
     ...'max-cores max-ram max-resources max-projects max-pods quota context host-key-checking'.split(' '),
     ...'region zone network vpc subnet resource-group-location zuul-public-key'.split(' '),
   ],
-  images: ['connection-type', 'connection-port', 'python-path', 'shell-type', 'password', 'key'],
-} as const;
+  images: [
+    ...'base-image setup username private-key min-ram name-filter user-home config-drive'.split(' '),
+    ...'key-name reset'.split(' '),
+    ...CONNECTION,
+  ],
+};
 
-/** Schema of a key that is not read here. */
-function unread($comment: string): SettingsSchema {
+/** Schema of a key of a later nodepool. */
+function later($comment: string): SettingsSchema {
   return { description: 'is a key of a later nodepool, and is not read here', not: {}, $comment };
 }
 
 /**
- * Schemas of the keys that a later nodepool has in a mapping. Keys for launchers are accepted, keys that delete files
- * are ignored with a warning, others are rejected.
+ * Schemas of the keys that nodepool has in a mapping and that are not read here. Keys for other parts of nodepool are
+ * accepted, keys that delete files are ignored with a warning, others are rejected.
  */
-export function laterKeys(mapping: keyof typeof REFUSED): Record<string, SettingsSchema> {
-  const refused = Object.entries(REFUSED[mapping]).map(([key, remedy]) => [key, unread(remedy)]);
+export function unreadKeys(mapping: keyof typeof REFUSED): Record<string, SettingsSchema> {
+  const refused = Object.entries(REFUSED[mapping]).map(([key, remedy]) => [key, later(remedy)]);
   const remedy = 'all formats stay in images-dir until the image is deleted; see "keep"';
   const ignored = (mapping === 'diskimages' ? DELETING : []).map((key) => [
     key,
-    { ...unread(remedy), deprecated: true },
+    { ...later(remedy), deprecated: true },
   ]);
   return {
-    ...elsewhere(...LAUNCHER[mapping]),
+    ...elsewhere(...ELSEWHERE_KEYS[mapping]),
     // beside `images`
     ...(mapping === 'providers' && {
-      diskimages: { description: ELSEWHERE, items: { properties: laterKeys('images') } },
+      diskimages: { description: ELSEWHERE, items: { properties: unreadKeys('images') } },
     }),
     ...Object.fromEntries([...refused, ...ignored]),
   };
