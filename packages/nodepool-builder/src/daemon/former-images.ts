@@ -19,8 +19,8 @@ const MAX_REMEMBERED = 10_000;
 /** Settings of {@link FormerImages}. */
 export interface FormerImagesOptions {
   readonly servers: readonly ServerAddress[];
-  /** Called with the functions that a scan has added to {@link FormerImages.waiting} or removed from it. */
-  readonly onChange: (names: Iterable<string>) => void;
+  /** Called with each function that a scan has added to {@link FormerImages.waiting} or removed from it. */
+  readonly onChange: (name: string) => void;
   readonly logger: Logger;
   /** Milliseconds between two scans of the job servers. Default 2,000. */
   readonly interval?: number | undefined;
@@ -101,9 +101,7 @@ export class FormerImages {
   #judge(status: readonly FunctionStatus[]): void {
     const suspects = new Set<string>();
     const waiting = new Set<string>();
-    const names = new Set(status.filter(({ total }) => total > 0).map(({ name }) => name));
-    const candidates = status.filter(({ name }) => names.has(name));
-    for (const [name, lines] of Map.groupBy(candidates, (line) => line.name)) {
+    for (const [name, lines] of Map.groupBy(status, (line) => line.name)) {
       if (!this.#isFormer(name)) continue; // it has appeared during the scan
       const offers = Math.max(...lines.map(({ availableWorkers }) => availableWorkers));
       if (this.#waiting.has(name)) {
@@ -119,9 +117,8 @@ export class FormerImages {
     for (const name of added) {
       this.#options.logger.warn(`offering ${name} again: a job waits for it, and the image was removed`);
     }
-    const before = this.#waiting;
+    const lost = [...this.#waiting].filter((name) => !waiting.has(name));
     this.#waiting = waiting;
-    const lost = [...before].filter((name) => !waiting.has(name));
-    if (added.length + lost.length > 0) this.#options.onChange([...added, ...lost]);
+    for (const name of [...added, ...lost]) this.#options.onChange(name);
   }
 }

@@ -77,10 +77,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     this.#uploadWorker = this.#createWorker('Nodepool Builder Upload Worker 1', options.uploadWorkers ?? 4);
     this.#controlWorker = this.#createWorker('Nodepool Builder Control Worker 1', CONTROL_JOBS, true);
     this.#uploadWorker.once('connect', () => uploads.startGracePeriod());
-    const onChange = (names: Iterable<string>): void => {
-      for (const name of names) this.#offer(name);
-    };
-    this.#formerImages = new FormerImages({ servers, onChange, logger });
+    this.#formerImages = new FormerImages({ servers, onChange: (name) => this.#offer(name), logger });
     if (options.uploadWorkers !== 0) {
       repository.on('added', ({ id }) => {
         this.#formerImages.delete(id);
@@ -174,9 +171,13 @@ export class NodepoolBuilder implements AsyncDisposable {
   }
 
   #createWorker(clientId: string, concurrency: number, logsFailures = false): Worker {
-    const logger = this.#options.logger('gear.Worker');
-    const options = { servers: this.servers, clientId, concurrency: Math.max(1, concurrency), logger };
-    return new Worker({ ...options, logsFailures });
+    return new Worker({
+      servers: this.servers,
+      clientId,
+      concurrency: Math.max(1, concurrency),
+      logger: this.#options.logger('gear.Worker'),
+      logsFailures,
+    });
   }
 
   async #track<T>(job: Promise<T>): Promise<T> {
@@ -261,22 +262,20 @@ export class NodepoolBuilder implements AsyncDisposable {
   /** The functions that only our own clients use. */
   #controlFunctions(): ReadonlyMap<string, JobHandler> {
     const { repository, builderId } = this.#parts;
-    const status = (): Promise<string> => {
+    const runs = (id: string, uploadId: string | undefined): boolean =>
+      this.#running.all.some((one) => one['image-id'] === id && one['upload-id'] === uploadId);
+    const log: JobHandler = (job) =>
+      readLogPart(this.#logDirectory, job.function, job.payload.toString(), runs, job.signal);
+    const functions = new Map<string, JobHandler>();
+    functions.set(statusFunction(builderId), () => {
       const diskimages = this.#built.map(({ name }) => name);
       return encodeBuilderStatus(repository, this.#running, diskimages);
-    };
-    const log: JobHandler = async (job) => {
-      const runs = (id: string, uploadId: string | undefined): boolean =>
-        this.#running.all.some((one) => one['image-id'] === id && one['upload-id'] === uploadId);
-      return await readLogPart(this.#logDirectory, job.function, job.payload.toString(), runs, job.signal);
-    };
-    const logs = this.#logs.map((imageId): [string, JobHandler] => [logFunction(imageId), log]);
-    const cancel: JobHandler = (job) => this.#running.runCancelJob(job);
-    const cancels = this.#running.all.map((job): [string, JobHandler] => [
-      cancelFunction(job['image-id']),
-      cancel,
-    ]);
-    return new Map<string, JobHandler>([[statusFunction(builderId), status], ...logs, ...cancels]);
+    });
+    for (const imageId of this.#logs) functions.set(logFunction(imageId), log);
+    for (const { 'image-id': imageId } of this.#running.all) {
+      functions.set(cancelFunction(imageId), (job) => this.#running.runCancelJob(job));
+    }
+    return functions;
   }
 
   get #logDirectory(): string {
