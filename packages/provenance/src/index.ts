@@ -33,4 +33,5 @@ export type {
   TrustedKey,
   VerifiedSubject,
 } from './types.ts';
+export { PACKAGE } from './types.ts';
 export { type FinishedUpload, type UploadFacts, uploadFactsOf } from './upload-statement.ts';

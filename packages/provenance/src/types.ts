@@ -1,4 +1,6 @@
 import type { KeyObject } from 'node:crypto';
+import type { SettingsOf } from '@nodepool-builder/image-builder';
+import { objectOf, TEXT } from '@nodepool-builder/image-builder/internal';
 
 /** Makes signatures with the private key of a site. */
 export interface Signer {
@@ -78,17 +80,21 @@ export interface ChainLink {
   readonly place?: string;
 }
 
+/** Schema of a {@link Package}. */
+export const PACKAGE = objectOf(
+  {
+    name: TEXT,
+    version: TEXT,
+    /** Type in package URLs; `alpm` is pacman's. */
+    type: { enum: ['deb', 'rpm', 'apk', 'alpm'] },
+    /** Package URL. */
+    purl: TEXT,
+  },
+  { architecture: TEXT, license: TEXT },
+);
+
 /** A package in a bill of materials. */
-export interface Package {
-  readonly name: string;
-  readonly version: string;
-  readonly architecture?: string;
-  /** Type in package URLs; `alpm` is pacman's. */
-  readonly type: 'deb' | 'rpm' | 'apk' | 'alpm';
-  /** Package URL. */
-  readonly purl: string;
-  readonly license?: string;
-}
+export type Package = SettingsOf<typeof PACKAGE>;
 
 /** Differences between the packages of two images. */
 export interface PackageChanges {

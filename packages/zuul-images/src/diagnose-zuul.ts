@@ -4,7 +4,7 @@ import { openZuulApi } from './api/zuul-api.ts';
 import type { ZuulBuild } from './api/zuul-build.ts';
 import { imageArtifacts } from './builds/image-artifact.ts';
 import { subscribeOnce } from './polling/mqtt-listener.ts';
-import { imageSourceOf, type MqttSettings, type ZuulSettings } from './zuul-settings.ts';
+import type { MqttSettings, ZuulSettings } from './zuul-settings.ts';
 
 /**
  * Checks that Zuul's API responds for the tenant, that the job has builds, and that the broker accepts a subscription.
@@ -46,7 +46,7 @@ function checkBuild(build: ZuulBuild, of: string, name: string, settings: ZuulSe
   const ended = endTime === undefined ? '' : `, which ended at ${new Date(endTime).toISOString()}`;
   const newest = `the newest build of ${of} is ${uuid}${ended}`;
   try {
-    imageArtifacts(build, imageSourceOf(name, settings));
+    imageArtifacts(build, { ...settings, name });
     return { subject, status: 'ok', message: newest };
   } catch (error) {
     const remedy = 'correct the artifacts that the job returns, or the settings artifacts and image-name';

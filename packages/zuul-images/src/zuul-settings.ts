@@ -181,12 +181,3 @@ export function artifactFormat(format: string): ImageFormat {
 export function artifactFormats({ artifacts }: Pick<ZuulSettings, 'artifacts'>): readonly ImageFormat[] {
   return artifacts.map(({ format }) => artifactFormat(format));
 }
-
-/** Returns the settings with the default of `image-name`, the name of the disk image. */
-export function imageSourceOf(
-  name: string,
-  settings: ZuulSettings,
-): ZuulSettings & { readonly 'image-name': string; readonly isNameConfigured: boolean } {
-  const { 'image-name': configured } = settings;
-  return { ...settings, 'image-name': configured ?? name, isNameConfigured: configured !== undefined };
-}

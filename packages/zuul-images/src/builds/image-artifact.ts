@@ -5,11 +5,9 @@ import type { ExpectedDigests } from '../download/transfer.ts';
 import { artifactFormat, type ZuulSettings } from '../zuul-settings.ts';
 
 /** Settings that select the artifacts of a build that are the image. */
-export interface ImageRules extends Pick<ZuulSettings, 'artifacts' | 'require-sha256'> {
-  /** Name that selects one of several images of a build, by `metadata.image_name`. */
-  readonly 'image-name': string;
-  /** True if the configuration sets the name, so that an image with another name is not used. Default false. */
-  readonly isNameConfigured?: boolean;
+export interface ImageRules extends Pick<ZuulSettings, 'artifacts' | 'require-sha256' | 'image-name'> {
+  /** Name of the disk image, the default of `image-name`. */
+  readonly name: string;
 }
 
 /** An artifact that is the image in one format. */
@@ -72,11 +70,11 @@ export function imageArtifacts(build: ZuulBuild, rules: ImageRules): readonly Im
  * the name is configured.
  */
 function chosenName(artifacts: readonly ZuulArtifact[], rules: ImageRules): string | undefined {
-  const { 'image-name': wanted, isNameConfigured = false } = rules;
+  const { name, 'image-name': wanted = name } = rules;
   const returned = new Set(artifacts.flatMap(({ metadata }) => nameIn(metadata) ?? []));
   if (returned.has(wanted)) return wanted;
   const names = quoted(returned);
-  if (isNameConfigured && artifacts.length > 0) {
+  if (rules['image-name'] !== undefined && artifacts.length > 0) {
     const there = returned.size === 0 ? 'they have none' : `they have ${names}`;
     throw new Error(
       `none of its artifacts has the image_name "${wanted}" that image-name requires: ${there}`,

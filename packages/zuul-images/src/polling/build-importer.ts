@@ -21,8 +21,6 @@ const RETRIES = {
 
 /** Settings of a {@link BuildImporter}. */
 export interface BuildImporterOptions {
-  /** Name of the disk image. */
-  readonly name: string;
   readonly api: Pick<ZuulApi, 'builds'>;
   readonly source: ImageSource;
   readonly processed: Pick<ProcessedBuilds, 'history' | 'write'>;
@@ -81,7 +79,8 @@ export class BuildImporter {
   }
 
   async #import(chosen: ChosenBuild, signal: AbortSignal): Promise<void> {
-    const { name, processed, site, logger } = this.#options;
+    const { processed, site, logger } = this.#options;
+    const { name } = this.#options.source;
     const { uuid, endTime = 0 } = chosen.build;
     const imageId = importedImageId({ image: name, uuid, endTime });
     const title = `build ${uuid} of ${name}, which ended ${new Date(endTime).toISOString()}`;
@@ -132,7 +131,8 @@ export class BuildImporter {
    * Each ignored build is logged once.
    */
   #log({ unusable, ignored }: BuildChoice): void {
-    const { name, logger } = this.#options;
+    const { source, logger } = this.#options;
+    const { name } = source;
     const isNew = ({ build }: RefusedBuild): boolean => !this.#logged.has(build.uuid);
     const first = unusable.find(isNew);
     if (first !== undefined) {

@@ -2,7 +2,7 @@ import type { BuilderEntry } from '@nodepool-builder/image-builder';
 import { openZuulApi } from '../api/zuul-api.ts';
 import { ProcessedBuilds } from '../builds/processed-builds.ts';
 import { isImageExpired } from '../zuul-artifact/available-artifacts.ts';
-import { imageSourceOf, type ZuulSettings } from '../zuul-settings.ts';
+import type { ZuulSettings } from '../zuul-settings.ts';
 import { BuildImporter, type BuildImporterOptions } from './build-importer.ts';
 import type { BuildReports } from './build-reports.ts';
 import { startPoller } from './poller.ts';
@@ -28,9 +28,8 @@ export function pollImage(
   const { job, mqtt, 'poll-interval': seconds } = settings;
   const createImporter = async (): Promise<BuildImporter> =>
     new BuildImporter({
-      name,
       api: await openZuulApi(settings, logger),
-      source: imageSourceOf(name, settings),
+      source: { ...settings, name },
       processed: await ProcessedBuilds.open(directory, name),
       site,
       isExpired: ({ artifacts }, signal) => isImageExpired(artifacts, diskimage, settings, signal),

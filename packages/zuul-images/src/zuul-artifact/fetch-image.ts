@@ -17,7 +17,7 @@ import type { ImageBuild } from '../builds/find-build.ts';
 import type { ImageArtifact } from '../builds/image-artifact.ts';
 import { nameOf } from '../download/artifact-url.ts';
 import type { ArtifactAccess } from '../download/http-source.ts';
-import { imageSourceOf, type ZuulSettings } from '../zuul-settings.ts';
+import type { ZuulSettings } from '../zuul-settings.ts';
 import { checkArtifact, type FileCheck } from './artifact-gate.ts';
 import { artifactAccessOf, availableArtifacts } from './available-artifacts.ts';
 import { fetchArtifact } from './fetch-artifact.ts';
@@ -44,10 +44,11 @@ export async function fetchImage(
   try {
     const [api, access] = await Promise.all([openZuulApi(settings, logger), artifactAccessOf(settings)]);
     let expired: ImageError | undefined;
-    const source = imageSourceOf(diskimage.name, settings);
-    for await (const wanted of wantedBuilds(api, source, context)) {
+    const { name } = diskimage;
+    const { 'image-name': imageName = name } = settings;
+    for await (const wanted of wantedBuilds(api, { ...settings, name }, context)) {
       try {
-        await fetchBuild(wanted, { imageName: source['image-name'], access, checkFile, logger }, context);
+        await fetchBuild(wanted, { imageName, access, checkFile, logger }, context);
         return;
       } catch (error) {
         if (!(error instanceof ImageError) || error.code !== 'artifact-expired') throw error;

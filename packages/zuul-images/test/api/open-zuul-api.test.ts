@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../../../../test/fixtures/temporary-director
 import { QUERY, startZuul } from '../../../../test/fixtures/zuul/start-zuul.ts';
 import { openZuulApi } from '../../src/api/zuul-api.ts';
 import { artifactAccessOf, availableArtifacts } from '../../src/zuul-artifact/available-artifacts.ts';
-import { imageSourceOf, type ZuulSettings } from '../../src/zuul-settings.ts';
+import type { ZuulSettings } from '../../src/zuul-settings.ts';
 import { TokenFixture } from '../credentials/token-fixture.ts';
 import { allBuilds, ON } from './api-fixture.ts';
 import { zuulFailure } from './zuul-failure.ts';
@@ -67,9 +67,4 @@ describe('the API of an image', () => {
     const image = { ...IMAGE, 'ca-file': '/nonexistent/ca.pem' };
     await assert.rejects(openZuulApi(image, logger), zuulFailure('invalid-settings', '/nonexistent/ca.pem'));
   });
-});
-
-test('the image name in metadata is the disk image’s name unless image-name is set', () => {
-  assert.equal(imageSourceOf('noble', IMAGE)['image-name'], 'noble');
-  assert.equal(imageSourceOf('noble', { ...IMAGE, 'image-name': 'ubuntu' })['image-name'], 'ubuntu');
 });

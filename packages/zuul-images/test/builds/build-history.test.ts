@@ -22,7 +22,7 @@ const BUILDS = 1200;
 const SOURCE: ImageSource = {
   ...QUERY,
   pipelines: ['periodic', 'post', 'promote'],
-  'image-name': 'ubuntu-noble',
+  name: 'ubuntu-noble',
   artifacts: [{ format: 'qcow2', type: 'image-qcow' }],
   'require-sha256': false,
 };

@@ -7,7 +7,7 @@ import { EMPTY_HISTORY, type ProcessedHistory, withImported } from '../../src/bu
 import { makeBuild } from '../api/make-build.ts';
 
 const RULES: ImageRules = {
-  'image-name': 'noble',
+  name: 'noble',
   artifacts: [{ format: 'qcow2', type: 'image-qcow' }],
   'require-sha256': false,
 };

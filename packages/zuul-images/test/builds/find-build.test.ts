@@ -8,7 +8,7 @@ import { ApiFixture, ON } from '../api/api-fixture.ts';
 
 const SOURCE: ImageSource = {
   ...QUERY,
-  'image-name': 'ubuntu-noble',
+  name: 'ubuntu-noble',
   artifacts: [{ format: 'qcow2', type: 'image-qcow' }],
   'require-sha256': false,
 };

@@ -5,7 +5,7 @@ import { type ImageRules, imageArtifacts } from '../../src/builds/image-artifact
 import { makeBuild } from '../api/make-build.ts';
 
 const SEED: ImageRules = {
-  'image-name': 'noble',
+  name: 'noble',
   'require-sha256': false,
   artifacts: [
     { format: 'qcow2', type: 'image-qcow' },
@@ -15,7 +15,7 @@ const SEED: ImageRules = {
 
 /** Metadata as the roles in zuul-jobs return it. */
 const FIELD: ImageRules = {
-  'image-name': 'noble',
+  name: 'noble',
   'require-sha256': false,
   artifacts: [
     { format: 'qcow2', type: 'zuul_image' },
@@ -68,7 +68,7 @@ describe('the artifacts of an image', () => {
     );
     assert.deepEqual(found(artifacts, FIELD), [['raw', 'noble']]);
     assert.throws(
-      () => found(artifacts, { ...FIELD, 'image-name': 'bookworm' }),
+      () => found(artifacts, { ...FIELD, name: 'bookworm' }),
       /^Error: it has several artifacts with the image_name "jammy", "noble"; set image-name to one of them$/,
     );
   });
@@ -79,7 +79,7 @@ describe('the artifacts of an image', () => {
   });
 
   test('an image’s artifacts have the configured image_name, or the error lists the names that exist', () => {
-    const rules = { ...FIELD, isNameConfigured: true };
+    const rules = { ...FIELD, 'image-name': 'noble' };
     const jammy = artifact('j', { type: 'zuul_image', format: 'raw', image_name: 'jammy' });
     const unnamed = artifact('u', { type: 'zuul_image', format: 'raw' });
     assert.throws(

@@ -14,7 +14,7 @@ import { ManualClock } from '../api/manual-clock.ts';
 const SOURCE: ImageSource = {
   ...QUERY,
   pipelines: ['periodic', 'post', 'promote'],
-  'image-name': 'noble',
+  name: 'noble',
   artifacts: [{ format: 'qcow2', type: 'image-qcow' }],
   'require-sha256': false,
 };
@@ -114,7 +114,6 @@ export class ImporterFixture {
 
   async #open(): Promise<BuildImporter> {
     return new BuildImporter({
-      name: 'noble',
       api: this.#api,
       source: SOURCE,
       processed: await this.#openProcessed(),

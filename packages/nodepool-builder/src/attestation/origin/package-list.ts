@@ -3,9 +3,13 @@ import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/plugin';
-import { billOfMaterialsPath, type Package, readBillOfMaterials } from '@nodepool-builder/provenance';
+import {
+  billOfMaterialsPath,
+  PACKAGE,
+  type Package,
+  readBillOfMaterials,
+} from '@nodepool-builder/provenance';
 import { errorLine } from '../../terms/command-error.ts';
-import { TEXT } from '../../terms/record-schema.ts';
 
 /** Maximum size of a list in gzip and base64, in bytes. The list of an image with 2,000 packages has about 60 KiB. */
 const MAX_SIZE = 512 * 1024;
@@ -13,21 +17,7 @@ const MAX_SIZE = 512 * 1024;
 /** Maximum size of a list in JSON, in bytes. It fits 10,000 packages. Parsing it takes less than 50 ms. */
 const MAX_JSON_SIZE = 4 * 2 ** 20;
 
-const LIST = new JsonReader({
-  type: 'array',
-  maxItems: 10_000,
-  items: {
-    type: 'object',
-    required: ['name', 'version', 'type', 'purl'],
-    properties: {
-      name: TEXT,
-      version: TEXT,
-      architecture: TEXT,
-      type: { enum: ['deb', 'rpm', 'apk', 'alpm'] },
-      purl: TEXT,
-    },
-  },
-});
+const LIST = new JsonReader({ type: 'array', maxItems: 10_000, items: PACKAGE });
 
 /** Packs a package list, without licenses, for the result of a job. Returns undefined if it is too large. */
 export async function packPackages(packages: readonly Package[]): Promise<string | undefined> {
@@ -63,7 +53,5 @@ export async function packageListOf(
 /** @throws Error if the list is damaged or too large */
 export async function unpackPackages(text: string): Promise<readonly Package[]> {
   const json = await promisify(gunzip)(Buffer.from(text, 'base64'), { maxOutputLength: MAX_JSON_SIZE });
-  return LIST.parse(json.toString('utf8')).map(({ architecture, ...one }) => {
-    return { ...one, ...(architecture !== undefined && { architecture }) };
-  });
+  return LIST.parse(json.toString('utf8'));
 }
