@@ -36,17 +36,6 @@ interface Attested<Facts> {
 /** A verified statement of a build or a conversion. */
 type AttestedBuild = Attested<BuildFacts>;
 
-/** The outcome of reading all attestations. */
-interface Evidence {
-  /** Builds and conversions, the newest last. */
-  readonly builds: readonly AttestedBuild[];
-  readonly uploads: readonly Attested<UploadFacts>[];
-  /** Attestations that were changed or damaged. */
-  readonly damaged: readonly ChainLink[];
-  /** Messages about attestations whose key is not trusted. */
-  readonly untrusted: readonly string[];
-}
-
 /**
  * Follows the chain from a subject back to its build: upload, download, file, conversion, build, materials.
  *
@@ -61,35 +50,9 @@ export function verifyChain(
   keys: readonly TrustedKey[],
   now: Date = new Date(),
 ): ChainReport {
-  const chain = new Chain(readEvidence(attestations, keys), now);
+  const chain = new Chain(attestations, keys, now);
   chain.walk(subject);
   return chain.report();
-}
-
-function readEvidence(attestations: readonly FoundAttestation[], keys: readonly TrustedKey[]): Evidence {
-  const builds: AttestedBuild[] = [];
-  const uploads: Attested<UploadFacts>[] = [];
-  const damaged: ChainLink[] = [];
-  const untrusted: string[] = [];
-  for (const found of attestations) {
-    const { place } = found;
-    try {
-      const verified = verifyBundle(found, keys);
-      const build = buildFactsOf(verified.statement);
-      const upload = uploadFactsOf(verified.statement);
-      if (build !== undefined) builds.push({ facts: build, verified, place });
-      if (upload !== undefined) uploads.push({ facts: upload, verified, place });
-    } catch (error) {
-      if (!(error instanceof ProvenanceError)) throw error;
-      if (error.code === 'key-untrusted') untrusted.push(error.message);
-      else {
-        damaged.push({ kind: kindOf(place), subject: place, state: 'refuted', reason: error.message, place });
-      }
-    }
-  }
-  builds.sort((one, other) => finishTime(one) - finishTime(other));
-  uploads.sort((one, other) => uploadTime(one) - uploadTime(other));
-  return { builds, uploads, damaged, untrusted };
 }
 
 function finishTime({ facts }: AttestedBuild): number {
@@ -108,16 +71,39 @@ function kindOf(place: string): ChainLink['kind'] {
 }
 
 class Chain {
-  readonly #evidence: Evidence;
   readonly #now: Date;
+  /** Builds and conversions, the newest last. */
+  readonly #builds: AttestedBuild[] = [];
+  readonly #uploads: Attested<UploadFacts>[] = [];
+  /** Messages about attestations whose key is not trusted. */
+  readonly #untrusted: string[] = [];
   readonly #links: ChainLink[] = [];
   /** Builds whose link has been added. */
   readonly #reported = new Set<AttestedBuild>();
   #build: AttestedBuild | undefined;
 
-  constructor(evidence: Evidence, now: Date) {
-    this.#evidence = evidence;
+  constructor(attestations: readonly FoundAttestation[], keys: readonly TrustedKey[], now: Date) {
     this.#now = now;
+    for (const found of attestations) this.#read(found, keys);
+    this.#builds.sort((one, other) => finishTime(one) - finishTime(other));
+    this.#uploads.sort((one, other) => uploadTime(one) - uploadTime(other));
+  }
+
+  /** Reads an attestation. Reports one that was changed or damaged. */
+  #read(found: FoundAttestation, keys: readonly TrustedKey[]): void {
+    const { place } = found;
+    try {
+      const verified = verifyBundle(found, keys);
+      const build = buildFactsOf(verified.statement);
+      const upload = uploadFactsOf(verified.statement);
+      if (build !== undefined) this.#builds.push({ facts: build, verified, place });
+      if (upload !== undefined) this.#uploads.push({ facts: upload, verified, place });
+    } catch (error) {
+      if (!(error instanceof ProvenanceError)) throw error;
+      const { code, message: reason } = error;
+      if (code === 'key-untrusted') this.#untrusted.push(reason);
+      else this.#links.push({ kind: kindOf(place), subject: place, state: 'refuted', reason, place });
+    }
   }
 
   walk(subject: VerifiedSubject): void {
@@ -140,7 +126,7 @@ class Chain {
 
   report(): ChainReport {
     for (const build of this.#reported) this.#addMaterials(build);
-    const links = [...this.#evidence.damaged, ...this.#links];
+    const links = this.#links;
     const counted = links.filter(({ kind }) => kind !== 'materials');
     const isProven = counted.every(({ state }) => state === 'proven');
     const isRefuted = counted.some(({ state }) => state === 'refuted');
@@ -158,7 +144,7 @@ class Chain {
     downloaded,
   }: Omit<VerifiedSubject & { readonly kind: 'upload' }, 'kind'>): void {
     const name = `image ${externalId} of provider ${provider}`;
-    const upload = this.#evidence.uploads.findLast(
+    const upload = this.#uploads.findLast(
       ({ facts }) => facts.provider === provider && facts['external-id'] === externalId,
     );
     if (upload === undefined) {
@@ -191,7 +177,7 @@ class Chain {
   /** Follows the chain from a file, which may have a name that a provider gave it. */
   #walkNamedFile({ path, sha256 }: Pick<LocalFile, 'path' | 'sha256'>): void {
     const name = basename(path);
-    const upload = this.#evidence.uploads.findLast(
+    const upload = this.#uploads.findLast(
       ({ facts }) => facts['external-id'] === name && facts.sha256 === sha256,
     );
     if (upload === undefined || this.#originOf(name, sha256) !== undefined) {
@@ -246,10 +232,9 @@ class Chain {
   }
 
   #addUnknown(name: string, sha256: string, path: string): void {
-    const { builds, uploads } = this.#evidence;
     const subjects = [
-      ...builds.flatMap(({ facts }) => facts.subjects),
-      ...uploads.map(({ facts }) => ({ name: facts.fileName, sha256: facts.sha256 })),
+      ...this.#builds.flatMap(({ facts }) => facts.subjects),
+      ...this.#uploads.map(({ facts }) => ({ name: facts.fileName, sha256: facts.sha256 })),
     ];
     const [attested] = subjects.filter((subject) => subject.name === name);
     const [original] = subjects.filter((subject) => subject.sha256 === sha256);
@@ -271,14 +256,12 @@ class Chain {
 
   /** Finds the build or conversion that made a file. A build takes precedence over a conversion. */
   #originOf(name: string, sha256: string, imageId?: string): AttestedBuild | undefined {
-    return (
-      this.#buildOf(name, sha256, imageId) ?? this.#evidence.builds.findLast(makes(name, sha256, imageId))
-    );
+    return this.#buildOf(name, sha256, imageId) ?? this.#builds.findLast(makes(name, sha256, imageId));
   }
 
   #buildOf(name: string, sha256: string, imageId?: string): AttestedBuild | undefined {
     const isOrigin = makes(name, sha256, imageId);
-    return this.#evidence.builds.findLast((build) => build.facts.kind === 'build' && isOrigin(build));
+    return this.#builds.findLast((build) => build.facts.kind === 'build' && isOrigin(build));
   }
 
   #addMaterials(build: AttestedBuild): void {
@@ -293,7 +276,7 @@ class Chain {
 
   /** Formats a reason, with the attestations by untrusted keys, one of which may be the missing one. */
   #missing(reason: string): string {
-    return [reason, ...this.#evidence.untrusted].join('; ');
+    return [reason, ...this.#untrusted].join('; ');
   }
 
   #add(
