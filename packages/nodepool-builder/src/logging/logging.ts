@@ -4,7 +4,6 @@ import { isJournal, prioritized } from '../terms/journal.ts';
 import { oneLine, printable } from '../terms/printable.ts';
 import { LogFile, openTarget } from './log-file.ts';
 import type { LogOutput, LogSettings, LogThreshold } from './log-settings.ts';
-import { defaultLogSettings } from './read-log-settings.ts';
 import { journalFormat, LOG_LEVELS, type LogLevel, type LogRecord, textFormat } from './record-format.ts';
 
 /** Winston's copy of a record. A transport writes the text under {@link MESSAGE}. */
@@ -28,7 +27,7 @@ export interface Logging {
  *
  * @throws ConfigurationError for a file that cannot be written
  */
-export function openLogging(settings: LogSettings = defaultLogSettings('info')): Logging {
+export function openLogging(settings: LogSettings): Logging {
   const outputs = [...new Set([...settings.values()].flatMap((logger) => logger.outputs))];
   const route = routesOf(settings);
   const targets = outputs.map((output) => ({ output, stream: openTarget(output.target) }));

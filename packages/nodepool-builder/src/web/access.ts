@@ -34,18 +34,16 @@ export class Access {
   readonly #key = randomBytes(32);
   /** Expiry in milliseconds by session, the oldest first. A restart ends all sessions. */
   readonly #sessions = new Map<string, number>();
-  readonly #header: string | undefined;
+  readonly #options: WebOptions;
   readonly #proxies: ReadonlySet<string>;
-  readonly #origin: string | undefined;
 
   private constructor(token: string | undefined, options: WebOptions) {
     this.#token = token === undefined ? undefined : digest(token);
     this.hasLogin = token !== undefined;
-    this.#header = options.webTrustedHeader?.toLowerCase();
+    this.#options = options;
     this.#proxies = new Set(
       options.webTrustedProxy?.split(',').map((address) => plainAddress(address.trim())),
     );
-    this.#origin = options.webUrl;
   }
 
   /**
@@ -77,7 +75,7 @@ export class Access {
     // Another site's page cannot make a browser send this header.
     if (bearer !== undefined)
       return this.isToken(bearer) ? { name: TOKEN_HOLDER, formToken: undefined } : undefined;
-    const name = this.#header === undefined ? undefined : headers[this.#header];
+    const name = headers[this.#options.webTrustedHeader?.toLowerCase() ?? ''];
     if (typeof name === 'string' && name !== '' && this.#proxies.has(plainAddress(socket.remoteAddress))) {
       return { name, formToken: this.#sign(`form of user ${name}`) };
     }
@@ -107,7 +105,7 @@ export class Access {
 
   /** True if the cookie must not be sent without TLS. */
   get isSecure(): boolean {
-    return this.#origin?.startsWith('https:') ?? false;
+    return this.#options.webUrl?.startsWith('https:') ?? false;
   }
 
   /** Returns true unless the browser reports that another site's page has sent the request. */
@@ -116,7 +114,7 @@ export class Access {
     if (site !== undefined && site !== 'same-origin' && site !== 'none') return false;
     const { origin } = headers;
     if (origin === undefined) return true;
-    return origin === this.#origin || URL.parse(origin)?.host === headers.host?.toLowerCase();
+    return origin === this.#options.webUrl || URL.parse(origin)?.host === headers.host?.toLowerCase();
   }
 
   #sign(text: string): string {

@@ -118,16 +118,12 @@ export class CloudImageWatch {
   ): Promise<CloudImageRecord> {
     const { logger } = this.#options;
     const subject = `provider ${name}, cloud-images: ${image.name}`;
-    const withError = (error: string): Partial<CloudImageRecord> => {
-      if (error !== before.error) logger.warn(`${subject}: ${error}`);
-      return { error };
-    };
     const look = async (): Promise<Partial<CloudImageRecord>> => {
       const { provider } = this.#providers.get(name) ?? {};
       if (provider === undefined) return {};
       const timeout = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT)]);
       const found = await findLatest(provider, image.filters, { signal: timeout });
-      if (found.latest === undefined) return { ...NO_IMAGE, ...withError(noImage(name, found)) };
+      if (found.latest === undefined) return { ...NO_IMAGE, error: noImage(name, found) };
       const { externalId, name: externalName, createdAt, builtAt } = found.latest;
       if (before['external-id'] === externalId) return { error: null };
       const isFirst = before['external-id'] === null;
@@ -141,9 +137,11 @@ export class CloudImageWatch {
       };
     };
     const changes = await look().catch((error: unknown) =>
-      signal.aborted ? {} : withError(errorLine(error)),
+      signal.aborted ? {} : { error: errorLine(error) },
     );
-    return { ...before, ...changes };
+    const after = { ...before, ...changes };
+    if (after.error !== null && after.error !== before.error) logger.warn(`${subject}: ${after.error}`);
+    return after;
   }
 }
 
