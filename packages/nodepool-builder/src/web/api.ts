@@ -31,12 +31,7 @@ const LISTS = [
 ] as const satisfies readonly { list: keyof SiteRecords; id?: string; of: string }[];
 
 /** Actions of the API. */
-const ACTION_ROUTES: readonly (readonly [
-  method: 'POST' | 'DELETE',
-  path: string,
-  action: ActionName,
-  summary: string,
-])[] = [
+const ACTION_ROUTES = [
   ['POST', '/images/:id/rebuild', 'rebuild', 'Has an image built and uploaded now'],
   ['POST', '/images/:id/pause', 'pause', 'Pauses the builds and uploads of a disk image'],
   ['POST', '/images/:id/unpause', 'unpause', 'Resumes the builds and uploads of a disk image'],
@@ -45,7 +40,7 @@ const ACTION_ROUTES: readonly (readonly [
   ['DELETE', '/uploads/:id', 'delete-upload', 'Has an image deleted from one provider'],
   ['POST', '/builds/:id/cancel', 'cancel-build', 'Cancels a build that runs or waits'],
   ['POST', '/uploads/:id/cancel', 'cancel-upload', 'Cancels an upload that runs or waits'],
-];
+] as const satisfies readonly (readonly [method: string, path: string, ActionName, summary: string])[];
 
 const ACTION_RESPONSE = {
   ...recordSchema({ done: { ...TEXT, description: 'Description of the effect.' } }),
