@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import type { Diagnostic, RequiredAttestation } from '@nodepool-builder/image-builder';
 import { openSigner, readTrustedKeys } from '@nodepool-builder/provenance';
-import { type AttestationSettings, isSigning, standardKeys } from './attestation.ts';
+import { type AttestationSettings, isSigning, trustedKeyFiles } from './attestation.ts';
 import type { ConfigurationParts } from './parts.ts';
 
 /**
@@ -11,7 +11,6 @@ import type { ConfigurationParts } from './parts.ts';
 export async function attestationDiagnostics(parts: ConfigurationParts): Promise<readonly Diagnostic[]> {
   const { attestation } = parts.general;
   const gates = [...gatesOf(parts)];
-  if (attestation === undefined && gates.length === 0) return [];
   const settings = attestation === undefined ? [] : [...settingsDiagnostics(attestation)];
   const trust = gates.flatMap(([pointer, gate]) => [...trustDiagnostics(pointer, gate, attestation)]);
   if (settings.length > 0 || trust.length > 0) return [...settings, ...trust];
@@ -71,8 +70,7 @@ function* trustDiagnostics(
   gate: RequiredAttestation,
   settings: AttestationSettings | undefined,
 ): Iterable<Diagnostic> {
-  if (gate['trusted-keys'] !== undefined || standardKeys(settings) !== undefined || isSigning(settings))
-    return;
+  if (trustedKeyFiles(gate, settings).length > 0 || isSigning(settings)) return;
   const reason = 'names no trusted-keys, and attestation has none';
   yield { pointer, reason, remedy: 'set trusted-keys to the public keys of the builders' };
 }

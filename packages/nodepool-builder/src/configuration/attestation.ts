@@ -74,16 +74,11 @@ export function isSigning(settings: AttestationSettings | undefined): settings i
   return settings?.key !== undefined || settings?.['sign-command'] !== undefined;
 }
 
-/** Files of the default trusted keys, which `attestation` names. The public part of `key` has no file. */
-export function standardKeys(settings: AttestationSettings | undefined): readonly string[] | undefined {
-  const own = settings?.['public-key'];
-  return settings?.['trusted-keys'] ?? (own === undefined ? undefined : [own]);
-}
-
 /** Files of the keys that a gate trusts. An empty list means the key of `attestation.key`. */
 export function trustedKeyFiles(
   gate: RequiredAttestation | undefined,
   settings: AttestationSettings | undefined,
 ): readonly string[] {
-  return gate?.['trusted-keys'] ?? standardKeys(settings) ?? [];
+  const own = settings?.['public-key'];
+  return gate?.['trusted-keys'] ?? settings?.['trusted-keys'] ?? (own === undefined ? [] : [own]);
 }
