@@ -46,16 +46,12 @@ export function escapePointer(segment: string): string {
   return segment.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** Splits a JSON pointer into keys and indexes. */
-function pointerSegments(pointer: string): string[] {
-  const segments = pointer.split('/').slice(1);
-  return segments.map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'));
-}
-
 /** Formats `/diskimages/0/name` for messages: `diskimages[0].name`. */
 export function humanPath(pointer: string): string {
-  const path = pointerSegments(pointer)
-    .map((segment) => (/^\d+$/.test(segment) ? `[${segment}]` : `.${segment}`))
-    .join('');
+  const path = pointer
+    .replaceAll(/\/(\d+)(?=\/|$)/g, '[$1]')
+    .replaceAll('/', '.')
+    .replaceAll('~1', '/')
+    .replaceAll('~0', '~');
   return path === '' ? 'the file' : path.replace(/^\./, '');
 }
