@@ -48,30 +48,27 @@ export function documentsOf(
     const place = uploadId === undefined ? `build ${imageId}` : `upload ${uploadId} of ${imageId}`;
     logger.warn(`${place}: ${what} that the builder returned is not stored: ${reason}`);
   };
+  const add = (kind: ImageDocument['kind'], text: unknown, what: string): void => {
+    try {
+      checkDocument(kind, text);
+      const isOfUpload =
+        uploadId !== undefined && kind === 'attestation' && predicateTypeOf(text) === UPLOAD_PREDICATE;
+      documents.push({ kind, imageId, ...(isOfUpload && { uploadId }), text });
+    } catch (error) {
+      leaveOut(what, errorMessage(error));
+    }
+  };
   if (!Array.isArray(attestations)) leaveOut('the list of attestations', 'it is not an array');
   else {
-    for (const [index, text] of attestations.entries()) {
-      if (index === MAX_ATTESTATIONS) {
-        leaveOut(`attestation ${index + 1} and the rest`, `the limit is ${MAX_ATTESTATIONS} attestations`);
-        break;
-      }
-      try {
-        checkDocument('attestation', text);
-        const isOfUpload = uploadId !== undefined && predicateTypeOf(text) === UPLOAD_PREDICATE;
-        documents.push({ kind: 'attestation', imageId, ...(isOfUpload && { uploadId }), text });
-      } catch (error) {
-        leaveOut(`attestation ${index + 1}`, errorMessage(error));
-      }
+    for (const [index, text] of attestations.slice(0, MAX_ATTESTATIONS).entries()) {
+      add('attestation', text, `attestation ${index + 1}`);
+    }
+    if (attestations.length > MAX_ATTESTATIONS) {
+      const rest = `attestation ${MAX_ATTESTATIONS + 1} and the rest`;
+      leaveOut(rest, `the limit is ${MAX_ATTESTATIONS} attestations`);
     }
   }
-  if (packages !== undefined) {
-    try {
-      checkDocument('packages', packages);
-      documents.push({ kind: 'packages', imageId, text: packages });
-    } catch (error) {
-      leaveOut('the package list', errorMessage(error));
-    }
-  }
+  if (packages !== undefined) add('packages', packages, 'the package list');
   return documents;
 }
 

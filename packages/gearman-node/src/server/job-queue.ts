@@ -35,9 +35,9 @@ export interface JobQueueOptions {
   /** Called when `maxAttempts` workers have lost the job; it is removed afterwards. */
   readonly onGiveUp: (job: ServerJob) => void;
   /** Called when a job was removed: it has ended, was cancelled, or lost its last client. */
-  readonly onFinish?: (job: ServerJob) => void;
-  /** Calls the next slice of a long task after connections were served. Default: immediately. */
-  readonly later?: (slice: () => void) => void;
+  readonly onFinish: (job: ServerJob) => void;
+  /** Calls the next slice of a long task after connections were served. */
+  readonly later: (slice: () => void) => void;
 }
 
 /**
@@ -62,7 +62,7 @@ export class JobQueue {
 
   constructor(options: JobQueueOptions) {
     this.#options = options;
-    this.#tasks = new SlicedTasks(options.later ?? ((slice) => slice()));
+    this.#tasks = new SlicedTasks(options.later);
     this.#sleepers = new Sleepers((worker) => {
       if (!this.isDraining) options.onWake(worker);
     });
@@ -183,7 +183,7 @@ export class JobQueue {
     for (const client of job.clients) client.submitted.delete(job);
     job.queue.total -= 1;
     this.#removeUnused(job.queue);
-    this.#options.onFinish?.(job);
+    this.#options.onFinish(job);
   }
 
   /** Requeues a job that its worker has lost; removes it if it has no client. */
