@@ -60,8 +60,8 @@ export class ServerError extends GearmanError {
   /** The server's error code, for instance `JOB_NOT_FOUND` or `QUEUE_ERROR`. */
   readonly serverCode: string;
 
-  constructor(serverCode: string, text: string, options?: ErrorOptions) {
-    super('server-error', `the job server replied ${serverCode}: ${text}`, options);
+  constructor(serverCode: string, text: string) {
+    super('server-error', `the job server replied ${serverCode}: ${text}`);
     this.serverCode = serverCode;
   }
 }

@@ -239,20 +239,22 @@ export class JobServer implements AsyncDisposable {
 
   #onConnection(socket: Socket): void {
     this.#connectionCount += 1;
-    this.#connections.add(
-      new ServerConnection(socket, {
-        number: this.#connectionCount,
-        group: this.#group,
-        maxPacketSize: this.#options.maxPacketSize,
-        maxOutputBuffer: this.#options.maxOutputBuffer ?? DEFAULT_MAX_OUTPUT_BUFFER,
-        wantsExceptions: this.#options.exceptions ?? false,
-        onBacklog: (connection, size) => this.#backlogs.add(connection, size),
-        onPacket: (connection, packet) => this.#onPacket(connection, packet),
-        onOversized: (connection, packet, size) => this.#onOversized(connection, packet, size),
-        onLine: (connection, line) => connection.reply(() => adminReply(line, connection, this.#state)),
-        onClose: (connection, error) => this.#onClose(connection, error),
-      }),
-    );
+    const connection: ServerConnection = new ServerConnection(socket, {
+      number: this.#connectionCount,
+      group: this.#group,
+      maxPacketSize: this.#options.maxPacketSize,
+      maxOutputBuffer: this.#options.maxOutputBuffer ?? DEFAULT_MAX_OUTPUT_BUFFER,
+      wantsExceptions: this.#options.exceptions ?? false,
+      onBacklog: (size) => this.#backlogs.add(connection, size),
+      onPacket: (packet) => this.#onPacket(connection, packet),
+      onOversized: (packet, size) => this.#onOversized(connection, packet, size),
+      onLine: (line) => {
+        const command = line.toString('latin1');
+        connection.reply(() => adminReply(command, connection, this.#state));
+      },
+      onClose: (error) => this.#onClose(connection, error),
+    });
+    this.#connections.add(connection);
   }
 
   #onPacket(from: ServerConnection, packet: Packet): void {

@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { Packet } from '../codec/packet.ts';
-import { Connection } from '../connection/connection.ts';
+import { Connection, type ConnectionOptions } from '../connection/connection.ts';
 import type { FlushGroup } from '../connection/flush-group.ts';
 import type { SharedTurns } from '../connection/shared-turns.ts';
 import { GearmanError, type ProtocolError } from '../errors.ts';
@@ -27,23 +26,18 @@ const OVERHEAD = 128;
 export type AdminReply = string | Iterable<string>;
 
 /** Options and callbacks of a {@link ServerConnection}. */
-export interface ServerConnectionOptions {
+export interface ServerConnectionOptions
+  extends Omit<ConnectionOptions, 'magic' | 'peer' | 'onProtocolError'> {
   /** Identifies the connection in the admin command `workers`. */
   readonly number: number;
   /** The connections of the server. */
   readonly group: FlushGroup;
-  readonly maxPacketSize: number | undefined;
   /** Bytes buffered for a peer that does not read, before it is disconnected. */
   readonly maxOutputBuffer: number;
   /** True if the peer gets WORK_EXCEPTION without requesting it. */
   readonly wantsExceptions: boolean;
   /** Called before `size` more bytes are buffered for a slow peer. */
-  readonly onBacklog: (connection: ServerConnection, size: number) => void;
-  readonly onPacket: (connection: ServerConnection, packet: Packet) => void;
-  /** Called with the head of a packet over the limit and its size. */
-  readonly onOversized: (connection: ServerConnection, packet: Packet, size: number) => void;
-  readonly onLine: (connection: ServerConnection, line: string) => void;
-  readonly onClose: (connection: ServerConnection, error: GearmanError) => void;
+  readonly onBacklog: (size: number) => void;
 }
 
 /** One connection to a job server, of a client, a worker, an operator, or a combination of these. */
@@ -78,14 +72,9 @@ export class ServerConnection extends Peer {
     this.#maxOutputBuffer = options.maxOutputBuffer;
     this.#onBacklog = options.onBacklog;
     this.#connection = new Connection(socket, {
+      ...options,
       magic: 'RES',
       peer: this.name,
-      group: options.group,
-      maxPacketSize: options.maxPacketSize,
-      onPacket: (packet) => options.onPacket(this, packet),
-      onOversized: (packet, size) => options.onOversized(this, packet, size),
-      onLine: (line) => options.onLine(this, line.toString('latin1')),
-      onClose: (error) => options.onClose(this, error),
       onProtocolError: (error) => this.#refuse(error),
     });
   }
@@ -216,7 +205,7 @@ export class ServerConnection extends Peer {
     const { pendingBytes } = this;
     if (pendingBytes > this.#maxOutputBuffer)
       this.disconnect(`over ${this.#maxOutputBuffer} bytes are buffered for it`);
-    else if (pendingBytes + size > BACKLOG) this.#onBacklog(this, size);
+    else if (pendingBytes + size > BACKLOG) this.#onBacklog(size);
   }
 }
 
