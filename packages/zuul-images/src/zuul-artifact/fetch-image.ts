@@ -107,6 +107,7 @@ async function makeFormats(
   const files = new Map((await kept.files(artifacts)).map((file) => [file.format, file]));
   const plan = await planOf(wanted, files, access, context);
   const total = costOf(plan);
+  const materials: Material[] = [];
   let done = 0;
   for (const { from, format, cost } of plan) {
     const onProgress = portion((part) => progress(part.done, total), done, done + cost);
@@ -124,14 +125,14 @@ async function makeFormats(
         await checkArtifact({ artifact, file, build: wanted.build, kept, access }, checkFile, context);
       }
       files.set(format, file);
-      if (context.wantsMaterials) {
-        context.addMaterial(await artifactMaterial(wanted, artifact, file, signal));
-      }
+      if (context.wantsMaterials) materials.push(await artifactMaterial(wanted, artifact, file, signal));
       // A link is used, so that the next attempt finds the file if this process dies before the image is published.
       if (formats.includes(format)) await link(file.path, outputPath(format));
     }
     done += cost;
   }
+  // Reported at the end, because the next build is fetched if an artifact of this one expires in the meantime.
+  for (const material of materials) context.addMaterial(material);
 }
 
 async function planOf(
