@@ -3,7 +3,6 @@ import type {
   BaseImageBuilder,
   Image,
   ImageRepository,
-  Logger,
   OperationOptions,
 } from '@nodepool-builder/image-builder';
 import {
@@ -20,24 +19,17 @@ import { subjectOf } from '../../protocol/functions.ts';
 import { parseBuildArguments } from '../../protocol/job-arguments.ts';
 import { inMessage, type JobLog, settleJob } from '../../protocol/job-reply.ts';
 import { checksumOf } from './image-copy.ts';
-import type { RunningJobs } from './running-jobs.ts';
-import type { Statistics } from './statistics.ts';
+import type { JobContext } from './running-jobs.ts';
 
 /** State that `image-build` jobs share. */
-export interface BuildJobContext {
+export interface BuildJobContext extends JobContext {
   readonly configuration: Pick<
     Configuration,
     'build-cache-size' | 'build-environment' | 'build-log-retention' | 'maxDiskSize'
   > & { readonly diskimages: readonly Pick<DiskImageConfiguration, 'name' | 'isImported'>[] };
-  readonly repository: ImageRepository;
-  /** Directory of the logs of builds and uploads. */
-  readonly logDirectory: string;
-  readonly running: RunningJobs;
   readonly attestation: Pick<SiteAttestation, 'attester'>;
   /** Returns the builder of a disk image; undefined if the disk image is not configured. */
   builder(diskimage: string): BaseImageBuilder | undefined;
-  readonly statistics: Statistics;
-  readonly logger: (name: string) => Logger;
   /** Returns whether any builder offers the image. */
   isOffered(imageId: string, signal: AbortSignal): Promise<boolean>;
   /** Resolves once the functions of a new image are registered. */

@@ -1,11 +1,23 @@
 import { EventEmitter } from 'node:events';
 import { type WorkerJob, WorkFailError } from '@nodepool-builder/gearman-node';
+import type { ImageRepository, Logger } from '@nodepool-builder/image-builder';
 import { watchRetries } from '@nodepool-builder/image-builder/internal';
 import { decodeCancel } from '@nodepool-builder/image-manager/protocol';
 import { subjectOf } from '../../protocol/functions.ts';
 import { CancelledError, reportProgress } from '../../protocol/job-reply.ts';
 import type { Reading, RunningJob } from '../../protocol/running-job.ts';
 import { type MeteredProgress, ProgressMeter } from './progress-meter.ts';
+import type { Statistics } from './statistics.ts';
+
+/** State that all builds and uploads share. */
+export interface JobContext {
+  readonly repository: ImageRepository;
+  /** Directory of the logs of builds and uploads. */
+  readonly logDirectory: string;
+  readonly running: RunningJobs;
+  readonly statistics: Statistics;
+  readonly logger: (name: string) => Logger;
+}
 
 /** The data that a job provides when it starts. */
 export type StartedJob = Omit<RunningJob, 'handle' | 'started' | keyof Reading>;

@@ -6,7 +6,6 @@ import {
   type ImageErrorCode,
   type ImageFile,
   type ImageProvider,
-  type ImageRepository,
   type Logger,
   type Progress,
   type Snapshot,
@@ -25,29 +24,22 @@ import { errorLine } from '../../terms/command-error.ts';
 import { checksumOf, deleteOtherCopy } from './image-copy.ts';
 import { discardRejected, runHook } from './post-upload-hook.ts';
 import type { MeteredProgress } from './progress-meter.ts';
-import type { RunningJobs } from './running-jobs.ts';
-import type { Statistics } from './statistics.ts';
+import type { JobContext } from './running-jobs.ts';
 import { withUploadLog } from './upload-log.ts';
 import { newUploadRecord, type UploadRecord, uploadIdOf } from './upload-record.ts';
 import type { Uploads } from './uploads.ts';
 
 /** State that `image-upload` jobs share. */
-export interface UploadJobContext {
+export interface UploadJobContext extends JobContext {
   readonly configuration: Pick<
     Configuration,
     'build-environment' | 'build-log-retention' | 'public-variables' | 'maxDiskSize' | 'compressesQcow2'
   >;
-  readonly repository: ImageRepository;
-  /** Directory of the logs of builds and uploads. */
-  readonly logDirectory: string;
-  readonly running: RunningJobs;
   readonly providers: Pick<Providers, 'get'>;
   readonly uploads: Uploads;
   readonly attestation: Pick<SiteAttestation, 'attester' | 'requiredBy' | 'checkUpload'>;
   /** Services that may delete a snapshot. */
   readonly services: ReadonlyMap<string, Pick<BuilderService<unknown>, 'lockSnapshots'>>;
-  readonly statistics: Statistics;
-  readonly logger: (name: string) => Logger;
 }
 
 /** Result of an upload, for its job. */
