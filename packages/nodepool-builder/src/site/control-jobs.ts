@@ -28,7 +28,6 @@ export async function serversOffering(
     async (admin, server) =>
       (await admin.status()).some((one) => one.name === name && one.availableWorkers > 0) ? [server] : [],
     signal,
-    TIMEOUT,
   );
   if (offers.length === 0) throw new CommandError(`no builder offers ${name}`, 'not-found');
   return offers;
@@ -98,13 +97,12 @@ export async function cancelJob(
   by: string,
   uploadId?: string,
   signal: AbortSignal = new AbortController().signal,
-): Promise<string> {
+): Promise<void> {
   const what = uploadId === undefined ? `build ${imageId}` : `upload ${uploadId}`;
   const name = cancelFunction(imageId);
   try {
     const offering = await serversOffering(servers, name, signal);
     await submitTo(offering, name, encodeCancel(by, uploadId), TIMEOUT, signal);
-    return 'cancelled';
   } catch (cause) {
     const isGone = cause instanceof CommandError && cause.exitReason === 'not-found';
     if (!isGone && !(cause instanceof JobFailedError || cause instanceof JobExceptionError)) throw cause;
