@@ -120,8 +120,8 @@ async function listenBy(
 }
 
 /**
- * Returns the options of a connection to a broker in addition to its URL. The files are read each time, so that a new password needs no
- * restart.
+ * Returns the options of a connection to a broker in addition to its URL. The files are read each time, so that a new
+ * password needs no restart.
  *
  * @throws Error of the file system
  */
