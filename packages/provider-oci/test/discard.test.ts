@@ -184,6 +184,24 @@ test('an upload that breaks off before its manifest keeps the image that it woul
   assert.ok((await open().list()).some(({ uploadId }) => uploadId === 'before'));
 });
 
+test('two uploads of one image at the same time end with the later one, whose tag a discard of the earlier one keeps', async (t) => {
+  const { directory, open } = await doubleFixture(t);
+  const [large, small] = [join(directory, 'large.qcow2'), join(directory, 'small.qcow2')];
+  await writeDisk(large, 16);
+  await writeDisk(small, 1);
+  const provider = open({ 'chunk-size': 65_536 });
+  // Without a queue, the earlier upload would end last, because it takes longer.
+  await Promise.all([
+    provider.upload({ ...(await requestFor(large)), uploadId: 'earlier' }),
+    provider.upload({ ...(await requestFor(small)), uploadId: 'later' }),
+  ]);
+  await provider.discard('earlier');
+  assert.deepEqual(
+    (await provider.list()).map(({ uploadId }) => uploadId),
+    ['later'],
+  );
+});
+
 test('an image whose tag equals another name’s tag latest keeps it', async (t) => {
   const { double, open, request } = await crowdedFixture(t);
   const provider = open();
