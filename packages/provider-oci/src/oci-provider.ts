@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { CheckOptions, CheckResult, ImageKey, UploadResult } from '@nodepool-builder/image-builder';
-import { checkImageName, foreignImage, KeyedQueue } from '@nodepool-builder/image-builder/internal';
+import { checkImageName, foreignImage } from '@nodepool-builder/image-builder/internal';
 import {
   type CloudImage,
   CloudImages,
@@ -36,11 +36,6 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
   readonly #registryOptions: OciProviderOptions['registry'];
   readonly #registry: Registry;
   readonly #images: RegistryImages;
-  /**
-   * Uploads by their tag. If two jobs upload one image, the later one takes the tag, so that the earlier one, whose job
-   * was lost, can be discarded.
-   */
-  readonly #uploads = new KeyedQueue();
 
   constructor(options: OciProviderOptions) {
     super(options, UPLOAD);
@@ -86,7 +81,7 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
     const { uploadId, shared = false } = request;
     // The image of a shared upload may belong to another process.
     if (shared) running.cleanUp = async (cleanup) => this.#removePartial(uploadId, cleanup);
-    return await this.#uploads.run(tagOf(request), { signal }, () => this.#push(running));
+    return await this.inTurn(this.#images.externalId(tagOf(request)), { signal }, () => this.#push(running));
   }
 
   async #push(running: CloudUpload): Promise<UploadResult> {

@@ -308,13 +308,18 @@ export abstract class CloudImages<
     this.close();
   }
 
-  /** Runs work after earlier work on the same upload has ended. */
+  /**
+   * Runs work after earlier work with the same key has ended.
+   *
+   * @param key an upload id; or an external id, if all uploads of an image share it: the last upload to start then owns
+   * the image, and discarding an earlier one, whose job was lost, keeps it
+   */
   protected async inTurn<T>(
-    uploadId: string,
+    key: string,
     options: OperationOptions,
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    return await this.#queue.run(uploadId, options, work);
+    return await this.#queue.run(key, options, work);
   }
 
   #claim<Request extends ClaimRequest>(request: Request, signal: AbortSignal): CloudClaim<Request> {

@@ -102,7 +102,7 @@ export class DirectoryProvider extends CloudImages<CloudEntry, DirectoryEntry | 
     const externalId = fileName(this.name, request);
     const target = join(this.#directory, externalId);
     running.cleanUp = async () => {}; // placeImage leaves nothing, and other files may be those of another process
-    return await this.#run(`upload of ${externalId}`, async () => {
+    const upload = async (): Promise<UploadResult> => {
       if (!shared) await removePartials(this.#directory, uploadId); // of an earlier attempt
       const existing = await refuseForeign(target, request);
       await checkSidecars(target, request.attestations ?? []);
@@ -124,7 +124,9 @@ export class DirectoryProvider extends CloudImages<CloudEntry, DirectoryEntry | 
       await this.#latest.update({ imageName, format: file.format, uploadId });
       await syncToDisk(this.#directory);
       return { externalId };
-    });
+    };
+    const run = (): Promise<UploadResult> => this.#run(`upload of ${externalId}`, upload);
+    return await this.inTurn(externalId, { signal }, run);
   }
 
   protected async removeImage({ externalId, native }: CloudImage<DirectoryEntry | undefined>): Promise<void> {

@@ -26,6 +26,23 @@ describe('an upload to a directory', () => {
     });
   }
 
+  it('two uploads of one image to a directory end with the later one, which a discard of the earlier one keeps', async () => {
+    const image = { imageId: '0001', imageName: 'debian' };
+    const large = await site.imageFile('large', '2016-05-01', 'x'.repeat(2 ** 26));
+    const small = await site.imageFile('small', '2016-05-01');
+    // Side by side, the earlier upload would end last, because it takes longer.
+    await Promise.all([
+      site.provider.upload({ ...image, uploadId: 'earlier', file: large }),
+      site.provider.upload({ ...image, uploadId: 'later', file: small }),
+    ]);
+    await site.provider.discard('earlier');
+    assert.deepEqual(
+      (await site.provider.list()).map(({ uploadId }) => uploadId),
+      ['later'],
+    );
+    assert.equal(await readFile(join(site.pool, 'debian-0001.qcow2'), 'utf8'), 'image small');
+  });
+
   it('an upload to a directory leaves the image, a manifest that verifies it, and the link to the latest', async () => {
     assert.equal(await site.upload('0001', '2016-05-01'), 'debian-0001.qcow2');
     assert.deepEqual((await readdir(site.pool)).toSorted(), [
