@@ -9,8 +9,8 @@ import type { ManagerStore } from './store/state-store.ts';
 import type { ManagerSite } from './tasks/tasks.ts';
 
 /**
- * Options of an {@link ImageManager}. It only lists and deletes images in providers, because builders upload them. Its
- * default clocks are those of this host.
+ * Options of an {@link ImageManager}. It only lists and deletes images in providers, because builders upload them. By
+ * default it uses this host's clocks.
  */
 export interface ImageManagerOptions
   extends Pick<ManagerSite, 'provider' | 'logger' | 'onEvent'>,

@@ -37,7 +37,7 @@ describe('an image built on an instance', () => {
     await writeFile(join(site.scripts, 'lib/text'), 'text=prepared');
     const steps = [
       './prepare_node.sh custom',
-      'env | grep -e NODEPOOL -e GREETING | sort > /opt/environment\necho hidden > /root/.ash_history',
+      'env | grep -e NODEPOOL -e GREETING | sort > /opt/environment\necho hidden > ~/.ash_history',
     ];
     const builder = site.builder(
       { steps },

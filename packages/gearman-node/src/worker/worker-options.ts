@@ -14,7 +14,7 @@ export interface WorkerOptions extends PeerOptions {
   /** True to log failed jobs. Set it to false if the handlers log failures themselves. Default true. */
   readonly logsFailures?: boolean | undefined;
   /**
-   * What happens to a running job when the connection to its server is lost. The server may assign the job to another
+   * Handling of a running job when the connection to its server is lost. The server may assign the job to another
    * worker. `finish` (default) leaves it to the handler, see {@link WorkerJob.connectionLost}; `abort` aborts the job's
    * signal. In both cases the result is discarded.
    */

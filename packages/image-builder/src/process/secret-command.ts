@@ -11,8 +11,8 @@ export interface SecretCommandOptions {
 }
 
 /**
- * Runs a command that prints a secret, such as a token or a signature. It gets the whole environment, which may contain
- * its credentials.
+ * Runs a command that prints a secret, such as a token or a signature. The command inherits the whole environment,
+ * because it may need credentials from there.
  *
  * @returns the output, and a reason if the command failed, which quotes neither the arguments nor the output
  * @throws the signal's reason

@@ -65,7 +65,7 @@ const ELSEWHERE_KEYS = {
     ...'region zone network vpc subnet resource-group-location zuul-public-key'.split(' '),
   ],
   images: [
-    ...'base-image setup username private-key min-ram name-filter user-home config-drive'.split(' '),
+    ...'base-image setup private-key min-ram name-filter user-home config-drive'.split(' '),
     ...'key-name reset'.split(' '),
     ...CONNECTION,
   ],

@@ -19,7 +19,7 @@ export function statusFunction(builderId: string): string {
 export const BUILDER_STATUS = objectOf({
   host: TEXT,
   pid: { type: 'integer' },
-  version: TEXT, // of nodepool-builder
+  version: TEXT, // nodepool-builder's version
   started: TEXT, // start of the process, in ISO 8601
   'images-dir': TEXT,
   'disk-free': { type: 'integer' }, // free bytes for images in images-dir

@@ -8,7 +8,7 @@ export function logFunction(imageId: string): string {
 }
 
 const REQUEST = objectOf(
-  { offset: { type: 'integer', minimum: 0 } }, // of the first byte
+  { offset: { type: 'integer', minimum: 0 } }, // offset of the first byte
   {
     wait: { type: 'number', minimum: 0, maximum: 60 }, // seconds to wait if nothing follows the offset; default 0
     'upload-id': { type: 'string' }, // for the log of an upload
@@ -31,7 +31,7 @@ export function decodeLogRequest(argument: string): LogRequest {
 
 const PART_READER = new JsonReader(
   objectOf({
-    offset: { type: 'integer' }, // of the first byte
+    offset: { type: 'integer' }, // offset of the first byte
     data: { type: 'string' }, // in base64
     complete: { type: 'boolean' }, // nothing follows
   }),

@@ -31,7 +31,7 @@ export function packageOrder(a: Package, b: Package): number {
 
 type Change = PackageChanges['changed'][number];
 
-/** Compares all packages of one name. If it has several packages, it compares those of each architecture. */
+/** Compares the packages with one name. Several packages are compared separately for each architecture. */
 function compareVersions(
   before: readonly Package[],
   after: readonly Package[],
