@@ -31,7 +31,7 @@ export const BUILD = objectOf(
     configuration: TEXT,
     /** Reason of the request. */
     reason: TEXT,
-    /** Time at which an adopted build ended in Zuul. */
+    /** Time of the request; of an adopted build, the time at which it ended in Zuul. */
     requestedAt: TIME,
     /** Rolled back: never uploaded again, and deleted from each provider that has an older image. */
     withdrawn: FLAG,

@@ -67,7 +67,7 @@ async function connect(address: ServerAddress, { signal, timeout }: OpenOptions)
   socket.setNoDelay(true);
   socket.setKeepAlive(true, KEEP_ALIVE_DELAY);
 
-  // AbortSignal.any would leak memory at each attempt, because `signal` lives as long as the client or worker.
+  // The listener is removed after each attempt, because `signal` lives as long as the client or worker.
   const end = new AbortController();
   const onAbort = () => end.abort(signal?.reason);
   signal?.addEventListener('abort', onAbort);
