@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { rmSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -212,6 +213,33 @@ describe('expired artifacts', () => {
     );
     site.zuul.table().prune(site.zuul.table().tick());
     await assert.rejects(site.builder().build({ imageId: 'noble-1', repository }), withCode('build-unknown'));
+  });
+
+  test('an artifact that expires during a download makes the importer fetch the previous build', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    const tar = execFileSync('tar', ['-c', '-C', import.meta.dirname, 'zuul-artifact.test.ts']);
+    const add = async (prefix: string): Promise<string> => {
+      const artifacts = [
+        await site.put(`${prefix}.qcow2`, server.qcow2, { type: 'image-qcow' }),
+        await site.put(`${prefix}.tar`, tar, { type: 'image-tar' }),
+      ];
+      return site.zuul.table().add(artifacts).uuid;
+    };
+    const older = await add('old');
+    await add('new');
+    const expired = join(server.nginx.directory, site.folder, 'new.tar');
+    const onLine = (line: string): void => {
+      if (/downloading .*new\.qcow2/.test(line)) rmSync(expired);
+    };
+    const { repository } = site.repository;
+    const attester = new FakeAttester();
+    const builder = site.builder({ formats: ['qcow2', 'tar'] });
+    await builder.build({ imageId: 'noble-1', repository, attester, onLine });
+    assert.equal((await site.sent())['new.qcow2'], server.qcow2.length + LOOKS);
+    assert.deepEqual(
+      attester.builds[0]?.materials?.map(({ name }) => name),
+      [`qcow2 artifact of Zuul build ${older}`, `tar artifact of Zuul build ${older}`],
+    );
   });
 
   test('expired artifacts are replaced by conversions', async (t) => {

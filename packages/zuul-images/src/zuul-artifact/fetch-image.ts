@@ -108,6 +108,7 @@ async function makeFormats(
   const plan = await planOf(wanted, files, access, context);
   const total = costOf(plan);
   const materials: Material[] = [];
+  const fetched: KeptFile[] = [];
   let done = 0;
   for (const { from, format, cost } of plan) {
     const onProgress = portion((part) => progress(part.done, total), done, done + cost);
@@ -126,13 +127,16 @@ async function makeFormats(
       }
       files.set(format, file);
       if (context.wantsMaterials) materials.push(await artifactMaterial(wanted, artifact, file, signal));
-      // A link is used, so that the next attempt finds the file if this process dies before the image is published.
-      if (formats.includes(format)) await link(file.path, outputPath(format));
+      fetched.push(file);
     }
     done += cost;
   }
-  // Reported at the end, because the next build is fetched if an artifact of this one expires in the meantime.
+  // At the end, because the next build is fetched if an artifact of this one expires in the meantime.
   for (const material of materials) context.addMaterial(material);
+  for (const { format, path } of fetched) {
+    // A link is used, so that the next attempt finds the file if this process dies before the image is published.
+    if (formats.includes(format)) await link(path, outputPath(format));
+  }
 }
 
 async function planOf(
