@@ -102,6 +102,7 @@ export function rowReader(location: string) {
   return <T extends object>(table: RecordTable<T>, { id, record }: Row): T => {
     try {
       const read = table.check(parseJson(String(record))) as Record<string, unknown>;
+      if (read.id !== id) throw new Error(`its id is "${String(read.id)}"`);
       for (const [field, value] of Object.entries(read)) {
         if (typeof value === 'string') read[field] = once(value);
       }

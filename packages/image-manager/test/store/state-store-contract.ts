@@ -221,6 +221,22 @@ export function stateStoreContract(
       });
     }
 
+    it('the store reports a record with the id of another record, which it would replace', async (t) => {
+      const location = await newLocation();
+      const store = await openUntilEnd(t, location);
+      const leadership = await store.lead();
+      const [one, two] = [build(store.owner, 1), build(store.owner, 2)];
+      await leadership.write({ builds: [one, two] });
+      await execute(location, `update builds set record = '${JSON.stringify(one)}'`);
+      await assert.rejects(store.read(), (error: Error) => {
+        assert.match(
+          error.message,
+          new RegExp(`damaged: record "${two.id}" in table builds: its id is "${one.id}"; correct`),
+        );
+        return withCode('store-not-usable')(error);
+      });
+    });
+
     it('the store returns a damaged request with the reason, alongside the others', async (t) => {
       const location = await newLocation();
       const store = await openUntilEnd(t, location);
