@@ -71,7 +71,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     this.#configuration = options.configuration;
     this.#logger = options.logger('nodepool.builder');
     this.#attestation = new SiteAttestation(options.configuration, this.#logger);
-    this.#builders = this.#createBuilders();
+    this.#builders = this.#createBuilders(options.configuration, this.#attestation);
     const logger = options.logger('nodepool.builder.UploadWorker');
     this.#buildWorker = this.#createWorker('Nodepool Builder Build Worker 1', options.buildWorkers ?? 1);
     this.#uploadWorker = this.#createWorker('Nodepool Builder Upload Worker 1', options.uploadWorkers ?? 4);
@@ -130,9 +130,10 @@ export class NodepoolBuilder implements AsyncDisposable {
       const names = this.servers.map(formatAddress).join(', ');
       this.#logger.warn(`gearman-servers stay ${names}; restart to use others`);
     }
+    const attestation = new SiteAttestation(configuration, this.#logger);
+    this.#builders = this.#createBuilders(configuration, attestation); // it may throw, before anything has changed
     this.#configuration = configuration;
-    this.#attestation = new SiteAttestation(configuration, this.#logger);
-    this.#builders = this.#createBuilders();
+    this.#attestation = attestation;
     this.#parts.uploads.retry();
     this.#configure();
     void this.#offerLogs(); // build-log-dir may have changed
@@ -209,16 +210,18 @@ export class NodepoolBuilder implements AsyncDisposable {
       .catch((error: unknown) => this.#logger.error(`cannot close a removed provider: ${String(error)}`));
   }
 
-  #createBuilders(): ReadonlyMap<string, BaseImageBuilder> {
+  #createBuilders(
+    { diskimages }: Configuration,
+    attestation: SiteAttestation,
+  ): ReadonlyMap<string, BaseImageBuilder> {
     const { modules = Modules.builtIn, keepOnFailure } = this.#options;
     const { providers } = this.#parts;
     const services = {
-      checkAttestations: this.#attestation.checkFile.bind(this.#attestation),
+      checkAttestations: attestation.checkFile.bind(attestation),
       instanceProvider: (name: string) => providers.instanceProvider(name),
       chooseImage: providers.chooseImage.bind(providers),
       ...(keepOnFailure !== undefined && { keepOnFailure }),
     };
-    const { diskimages } = this.#configuration;
     return new Map(diskimages.map((one) => [one.name, modules.createBuilder(one, services)]));
   }
 
