@@ -66,6 +66,7 @@ async function connect(address: ServerAddress, { signal, timeout }: OpenOptions)
   // Nagle's algorithm with delayed acknowledgements delays each job by 40 ms.
   socket.setNoDelay(true);
   socket.setKeepAlive(true, KEEP_ALIVE_DELAY);
+  socket.on('error', () => {}); // once() stops listening when the attempt is aborted, before it rejects
 
   // The listener is removed after each attempt, because `signal` lives as long as the client or worker.
   const end = new AbortController();
@@ -76,7 +77,6 @@ async function connect(address: ServerAddress, { signal, timeout }: OpenOptions)
     await once(socket, isSecure ? 'secureConnect' : 'connect', { signal: end.signal });
     return socket;
   } catch (error) {
-    socket.on('error', () => {}); // later errors of the abandoned socket
     socket.destroy();
     throw end.signal.aborted ? end.signal.reason : error;
   } finally {

@@ -72,6 +72,19 @@ test('an aborted signal ends the attempt to connect and prevents the next one', 
   server.close();
 });
 
+test('an attempt that fails at once after it was aborted ends with the reason of the abort', async () => {
+  const controller = new AbortController();
+  // The system rejects this address before it sends anything.
+  const options = { timeout: 60_000, signal: controller.signal };
+  const rejected = Promise.withResolvers<void>();
+  setImmediate(() => {
+    const opening = openSocket({ host: '255.255.255.255' }, options);
+    controller.abort(new Error('enough'));
+    rejected.resolve(assert.rejects(opening, failed(/enough/)));
+  });
+  await rejected.promise;
+});
+
 test('chunks received on one socket do not change while other sockets read', async () => {
   const server = await ScriptedServer.listen();
   const received: Buffer[] = [];
