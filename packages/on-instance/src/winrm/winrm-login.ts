@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { Agent } from 'node:https';
+import { addAbortSignal } from 'node:stream';
 import { type ConnectionOptions, checkServerIdentity, connect } from 'node:tls';
 import { ImageError, type InstanceAddress } from '@nodepool-builder/image-builder';
 import { HttpClient } from '@nodepool-builder/image-builder/plugin';
@@ -49,7 +50,8 @@ export function winrmLogin(username: string, settings: WinrmSettings, hostKey: H
       const ca = caFile === undefined ? undefined : await readSetting('ca-file', caFile);
       let certificate: string | undefined;
       let refusal: unknown;
-      const agent = serviceAgent(ca, (presented) => {
+      const failed = new AbortController();
+      const check = (presented: string): void => {
         try {
           verify(presented, address);
           certificate = presented;
@@ -57,7 +59,8 @@ export function winrmLogin(username: string, settings: WinrmSettings, hostKey: H
           refusal = error;
           throw error;
         }
-      });
+      };
+      const agent = serviceAgent(ca, check, failed.signal);
       const service = new WinrmService(address, { username, password }, agent);
       try {
         const shell = await WinrmShell.open(service, signal);
@@ -65,6 +68,7 @@ export function winrmLogin(username: string, settings: WinrmSettings, hostKey: H
         return shell;
       } catch (error) {
         service.close();
+        failed.abort(); // also ends a connection whose handshake is not complete
         signal.throwIfAborted();
         throw refusal ?? asLoginError(error);
       }
@@ -142,8 +146,13 @@ async function readSetting(name: string, path: string): Promise<string> {
  * @param ca PEM: an authority in it must have signed the certificate for the name or address, or it contains the
  * certificate itself. Without it, a self-signed or expired certificate is accepted.
  * @param check throws an error for a wrong certificate, which it gets as DER in base64
+ * @param signal destroys all connections
  */
-export function serviceAgent(ca: string | undefined, check: (certificate: string) => void): Agent {
+export function serviceAgent(
+  ca: string | undefined,
+  check: (certificate: string) => void,
+  signal: AbortSignal,
+): Agent {
   const agent = new Agent({ keepAlive: true });
   const trusted = ca?.replaceAll(/\s/g, '');
   agent.createConnection = (options, callback) => {
@@ -154,6 +163,7 @@ export function serviceAgent(ca: string | undefined, check: (certificate: string
         trusted?.includes(peer.raw.toString('base64')) ? undefined : checkServerIdentity(host, peer),
       rejectUnauthorized: ca !== undefined,
     });
+    addAbortSignal(signal, socket);
     const fail = (error: Error): void => callback?.(error, socket);
     socket.once('error', fail).once('secureConnect', () => {
       socket.off('error', fail);

@@ -17,10 +17,11 @@ it('a WinRM client sends nothing to a machine with another certificate', async (
   undoAfter(t, () => after?.[Symbol.asyncDispose]());
   let pinned: string | undefined;
   const identity = { username: 'Administrator', password: 'pa:ss wörd' };
-  const agent = serviceAgent(undefined, (certificate) => {
+  const check = (certificate: string): void => {
     if (pinned !== undefined && certificate !== pinned) throw new Error('the certificate has changed');
     pinned = certificate;
-  });
+  };
+  const agent = serviceAgent(undefined, check, new AbortController().signal);
   const serviceOf = (port = 0): WinrmService =>
     new WinrmService({ host: '127.0.0.1', port }, identity, agent);
   await WinrmShell.open(serviceOf(before?.port), t.signal);

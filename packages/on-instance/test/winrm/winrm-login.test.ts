@@ -1,5 +1,7 @@
 import { equal, match, ok, rejects } from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
@@ -164,6 +166,22 @@ describe('winrmLogin', () => {
     const { double, address, login } = await site(t);
     await double[Symbol.asyncDispose]();
     await rejects(login.connect(address, t.signal), { code: 'login-refused', message: /ECONNREFUSED/ });
+  });
+
+  it('an aborted WinRM login ends a connection whose handshake is not complete', async (t) => {
+    const server = createServer((socket) => socket.on('error', () => {}).resume()).listen(0, '127.0.0.1');
+    undoAfter(t, () => server.close());
+    await once(server, 'listening');
+    const { login } = await site(t);
+    const cancelled = new AbortController();
+    const { port } = server.address() as AddressInfo;
+    const loggingIn = rejects(login.connect({ host: '127.0.0.1', port }, cancelled.signal), /enough/);
+    const [socket] = (await once(server, 'connection')) as [Socket];
+    undoAfter(t, () => socket.destroy());
+    const closed = once(socket, 'close', { signal: AbortSignal.timeout(10_000) });
+    cancelled.abort(new Error('enough'));
+    await loggingIn;
+    await closed;
   });
 
   it('a WinRM login uses the provider’s password once the provider knows it', async (t) => {
