@@ -19,8 +19,8 @@ export async function stopCancelledJob(
   const verb = verbOf(job.function);
   const isBuild = verb === 'image-build' || verb === 'image-build-paused';
   if (!job.isRunning || (!isBuild && verb !== 'image-upload')) return;
-  const imageId = isBuild ? String(keysOf(job.payload)['image-id']) : subjectOf(job.function);
   try {
+    const imageId = isBuild ? String(keysOf(job.payload)['image-id']) : subjectOf(job.function);
     await stopAtBuilder([server], imageId, GEARADMIN, isBuild ? undefined : uploadIdOf(job));
     logger.info(`job ${job.handle} of ${job.function} was cancelled; its builder has stopped it`);
   } catch (error) {
