@@ -80,7 +80,7 @@ describe('the requests', () => {
     assert.equal((await site.list('dib-image-list')).filter(({ state }) => state === 'ready').length, 2);
   });
 
-  it('two rollbacks at once are one rollback', async (t) => {
+  it('the second of two concurrent rollbacks is rejected', async (t) => {
     const { site, process: service } = await startService(t);
     await runInProcess('rebuild', 'docs', '-c', site.config);
     await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);

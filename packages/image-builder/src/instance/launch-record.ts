@@ -33,7 +33,7 @@ export function launchTags(provider: string, launch: LaunchRecord): Record<strin
   };
 }
 
-/** Reads the record of a launch from its tags. Missing ones are replaced, so that the launch can be removed. */
+/** Reads the record of a launch from its tags. Missing tags are replaced, so that the launch can be removed. */
 export function readLaunch(name: string, tags: Readonly<Record<string, unknown>>): LaunchRecord {
   const { [IMAGE_TAGS.imageId]: buildId = name, [PORT]: port = 0, [LAUNCHED_AT]: time } = tags;
   const launchedAt = Date.parse(String(time));

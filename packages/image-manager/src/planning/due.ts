@@ -81,7 +81,7 @@ function byAge({ observation }: Pass, build: Build, { rebuildAge }: ManagedDiskI
 function byCron({ crons }: Pass, build: Build, { rebuildCron = '' }: ManagedDiskImage): readonly Occasion[] {
   const next = crons.get(rebuildCron)?.nextRun(new Date(build.requestedAt));
   if (!next) return [];
-  // Without a time: it would be true in one time zone only, and lists show it.
+  // The reason names no time, because lists show it in any time zone.
   return [{ at: next.getTime(), reason: `the time of rebuild-cron "${rebuildCron}" after ${named(build)}` }];
 }
 

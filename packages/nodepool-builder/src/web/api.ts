@@ -59,7 +59,7 @@ export function api(server: FastifyInstance, context: WebContext): void {
   const find = async (key: string, list: keyof SiteRecords, id: string) => {
     const all = (await records())[list] as readonly Readonly<Record<string, unknown>>[];
     const found = all.find((one) => one[key] === id);
-    if (found === undefined) throw new HttpError(404, `${list} has no ${id}`);
+    if (found === undefined) throw new HttpError(404, `${id} is not in ${list}`);
     return found;
   };
   const everything = {
@@ -112,7 +112,7 @@ function origins(
   const proof = 'Shows the proof state of an upload';
   server.get<Subject>(`${API}/uploads/:id/origin`, schemaOf(proof, ofUpload), async ({ params: { id } }) => {
     const origin = await readUploadOrigin(context.view, id);
-    if (origin === undefined) throw new HttpError(404, `uploads has no ${id}`);
+    if (origin === undefined) throw new HttpError(404, `${id} is not in uploads`);
     return origin;
   });
 }

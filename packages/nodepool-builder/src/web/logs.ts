@@ -101,7 +101,7 @@ function endOf({ offset, data }: Lines): number {
 async function logName({ view }: WebContext, list: 'builds' | 'uploads', id: string): Promise<LogName> {
   if (list === 'builds') return { imageId: id };
   const upload = (await view.current()).state.uploads.get(id);
-  if (upload === undefined) throw new HttpError(404, `uploads has no ${id}`);
+  if (upload === undefined) throw new HttpError(404, `${id} is not in uploads`);
   return { imageId: upload.imageId, uploadId: id };
 }
 

@@ -160,7 +160,7 @@ test('image digests have openstacksdk’s and shade’s property names', () => {
   });
 });
 
-test('missing image properties are absent or different ones, and tags have no order', () => {
+test('an absent or different image property counts as missing, and the order of tags is ignored', () => {
   const image = IMAGE_READER.check({
     id: '1',
     status: 'active',
