@@ -24,6 +24,7 @@ export class SingleFlight<T> {
     let flight = this.#flights.get(key);
     while (flight?.controller.signal.aborted) {
       await Promise.allSettled([flight.result]);
+      signal?.throwIfAborted();
       flight = this.#flights.get(key);
     }
     const joined = flight ?? this.#begin(key, work);

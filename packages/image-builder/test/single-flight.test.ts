@@ -81,6 +81,19 @@ test('a call during the end of a single flight’s aborted run starts a new run'
   assert.equal(await second, 'new');
 });
 
+test('a call that aborts while a single flight’s aborted run ends starts no run', async () => {
+  const flight = new SingleFlight<string>();
+  const aborts = [new AbortController(), new AbortController()] as const;
+  const ending = Promise.withResolvers<string>();
+  const first = flight.run('key', () => ending.promise, { signal: aborts[0].signal });
+  aborts[0].abort();
+  const second = flight.run('key', () => assert.fail('it began'), { signal: aborts[1].signal });
+  aborts[1].abort(new Error('cancelled'));
+  ending.reject(new Error('ended'));
+  await assert.rejects(first, /ended/);
+  await assert.rejects(second, /cancelled/);
+});
+
 test('a single flight with an aborted signal starts no run', async () => {
   const flight = new SingleFlight<string>();
   const run = flight.run('key', () => assert.fail('it began'), { signal: AbortSignal.abort() });
