@@ -254,8 +254,11 @@ export class DirectoryProvider extends CloudImages<CloudEntry, DirectoryEntry | 
     const { 'image-name': imageName, 'upload-id': uploadId, format } = manifest;
     const target = join(this.#directory, externalId);
     await this.#latest.update({ imageName, format, uploadId, without: externalId });
-    await rm(target, { force: true });
-    await removeManifest(target, manifest);
+    const now = await readManifest(target); // a later upload of the image may have replaced it
+    if (now?.['upload-id'] === uploadId) {
+      await rm(target, { force: true });
+      await removeManifest(target, now);
+    }
     await this.#latest.update({ imageName, format, uploadId }); // another process may have moved it back
   }
 

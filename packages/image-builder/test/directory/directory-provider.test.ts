@@ -43,6 +43,25 @@ describe('an upload to a directory', () => {
     assert.equal(await readFile(join(site.pool, 'debian-0001.qcow2'), 'utf8'), 'image small');
   });
 
+  it('a discard keeps the image of a later upload that another process ends in the meantime', async () => {
+    await site.upload('0001', '2016-05-01');
+    const file = await site.imageFile('other', '2016-05-01');
+    const later = { uploadId: 'later', imageId: '0001', imageName: 'debian', file };
+    class SlowProvider extends DirectoryProvider {
+      protected override async listImages(): ReturnType<DirectoryProvider['listImages']> {
+        const images = await super.listImages();
+        await site.provider.upload(later);
+        return images;
+      }
+    }
+    await new SlowProvider({ name: 'pool', directory: site.pool }).discard('upload-0001');
+    assert.deepEqual(
+      (await site.provider.list()).map(({ uploadId }) => uploadId),
+      ['later'],
+    );
+    assert.equal(await readlink(join(site.pool, 'debian-latest.qcow2')), 'debian-0001.qcow2');
+  });
+
   it('an upload to a directory leaves the image, a manifest that verifies it, and the link to the latest', async () => {
     assert.equal(await site.upload('0001', '2016-05-01'), 'debian-0001.qcow2');
     assert.deepEqual((await readdir(site.pool)).toSorted(), [
