@@ -128,6 +128,7 @@ async function withObject(
   const Key = `${keyPrefix(request.uploadId)}${upload.name}`;
   const { size, path } = request.file;
   const s3 = region.s3(signal);
+  if (earlier !== undefined) await abortTransfers({ region, signal }, Bucket, request.uploadId);
   const there = earlier && (await s3.headObject({ Bucket, Key }).catch(unlessAbsent));
   if (there?.ContentLength !== size) {
     const report = portion(onProgress, 0, TRANSFER);
@@ -248,9 +249,18 @@ export async function removeImport(
   const { 'bucket-name': Bucket } = entry;
   if (Bucket === undefined) return;
   const s3 = region.s3(signal);
-  const Prefix = keyPrefix(uploadId);
-  const { Uploads: uploads = [] } = await s3.listMultipartUploads({ Bucket, Prefix });
-  for (const { Key, UploadId } of uploads) await s3.abortMultipartUpload({ Bucket, Key, UploadId });
-  const { Contents: objects = [] } = await s3.listObjectsV2({ Bucket, Prefix });
+  await abortTransfers({ region, signal }, Bucket, uploadId);
+  const { Contents: objects = [] } = await s3.listObjectsV2({ Bucket, Prefix: keyPrefix(uploadId) });
   for (const { Key } of objects) await s3.deleteObject({ Bucket, Key });
+}
+
+/** Aborts the multipart uploads of interrupted transfers. Their parts would be kept and billed. */
+async function abortTransfers(
+  { region, signal }: Pick<AwsUpload, 'region' | 'signal'>,
+  Bucket: string,
+  uploadId: string,
+): Promise<void> {
+  const s3 = region.s3(signal);
+  const { Uploads: uploads = [] } = await s3.listMultipartUploads({ Bucket, Prefix: keyPrefix(uploadId) });
+  for (const { Key, UploadId } of uploads) await s3.abortMultipartUpload({ Bucket, Key, UploadId });
 }

@@ -18,6 +18,8 @@ after(() => server.stop());
 
 interface ImportFixture extends AwsFixture {
   readonly settings: Partial<AwsEntry>;
+  readonly s3: S3;
+  readonly bucket: string;
   /** Returns the keys of all objects in the bucket. */
   readonly keys: () => Promise<string[]>;
 }
@@ -44,7 +46,7 @@ async function importFixture(
     objectSize: async (bucket, key) => (bucket === Bucket && (await keys()).includes(key) ? 1 : undefined),
   });
   const settings = { 'import-method': method, 'bucket-name': Bucket, 's3-endpoint': endpoint } as const;
-  return { ...fixture, settings, keys };
+  return { ...fixture, settings, s3, bucket: Bucket, keys };
 }
 
 for (const method of ['snapshot', 'image'] as const) {
@@ -130,6 +132,26 @@ for (const method of ['snapshot', 'image'] as const) {
       images.map((image) => image.externalId),
       [externalId],
     );
+  });
+
+  test(`an AWS ${method} import aborts the multipart upload that a killed attempt has left`, async (t) => {
+    const { double, directory, open, settings, s3, bucket: Bucket, keys } = await importFixture(t, method);
+    const path = join(directory, 'disk.raw');
+    await writeDisk(path, { 0: 'a' });
+    const abort = new AbortController();
+    double.fault = ({ operation }) => {
+      const isCleanup = abort.signal.aborted;
+      if (operation.startsWith('DescribeImport')) abort.abort();
+      return isCleanup ? new AwsError('UnauthorizedOperation', 'like a killed process', 403) : undefined;
+    };
+    await assert.rejects(open(settings).upload(requestFor(path), { signal: abort.signal }));
+    double.fault = () => undefined;
+    const [Key = ''] = await keys();
+    await s3.deleteObject({ Bucket, Key });
+    await s3.createMultipartUpload({ Bucket, Key });
+    await open(settings).upload(requestFor(path));
+    assert.deepEqual(await keys(), []);
+    assert.deepEqual((await s3.listMultipartUploads({ Bucket })).Uploads ?? [], []);
   });
 
   test(`an AWS ${method} import that is not listed yet is awaited, and aarch64 becomes arm64`, async (t) => {
