@@ -29,6 +29,7 @@ export async function inThread<Name extends keyof BomWork>(
     // Other flags of this process, such as `--input-type`, would prevent the program from starting.
     execArgv: process.execArgv.filter((flag) => flag.startsWith('--conditions=')),
   });
+  thread.on('error', () => {}); // after an abort, once() no longer listens
   try {
     return await withTimeout(
       TIME_LIMIT,

@@ -1,11 +1,14 @@
 // Not a unit test: it starts threads, and makes a FIFO.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { test } from 'node:test';
+import type { Worker } from 'node:worker_threads';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
+import { inThread } from '../../src/bom/in-thread.ts';
 import { MAX_PACKAGE_LIST } from '../../src/bom/package-list.ts';
 import { type FoundPackages, readBillOfMaterials, readPackages } from '../../src/bom/read-packages.ts';
 import { provenanceFailure } from '../provenance-failure.ts';
@@ -102,6 +105,16 @@ test('an abort ends the reading of a package list', async (t) => {
   const stop = new AbortController();
   const reading = readPackages(directory, '1-a', { signal: stop.signal });
   stop.abort(new Error('the build was cancelled'));
+  await assert.rejects(reading, /the build was cancelled/);
+});
+
+test('a thread that fails while its abort ends it does not end the process', async () => {
+  const stop = new AbortController();
+  const created = once(process, 'worker') as Promise<[Worker]>;
+  const reading = inThread('parse', { bytes: Buffer.from('deb') }, stop.signal);
+  const [thread] = await created;
+  stop.abort(new Error('the build was cancelled'));
+  thread.emit('error', new Error('the list is invalid'));
   await assert.rejects(reading, /the build was cancelled/);
 });
 
