@@ -41,7 +41,11 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
     super(options, UPLOAD);
     this.#registryOptions = options.registry;
     this.#registry = this.#connect();
-    this.#images = new RegistryImages(this.entry, this.#registry, this.logger);
+    this.#images = new RegistryImages(this.entry, this.#registry, this.logger, async (without) =>
+      (await this.records.all()).flatMap((record) =>
+        record['upload-id'] === without ? [] : (record.manifests ?? []),
+      ),
+    );
   }
 
   protected async listImages(signal: AbortSignal): Promise<readonly CloudImage<OciImage>[]> {
@@ -167,7 +171,7 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
     const record = await this.records.read(uploadId);
     if (record === undefined) return;
     await cancelBlobs(this.#registry, record, signal);
-    await this.#images.removeUnnamed(record.manifests ?? [], signal);
+    await this.#images.removeUnnamed(record.manifests ?? [], signal, uploadId);
     await this.#removeReplaced(record, signal);
     await this.records.remove(uploadId);
   }

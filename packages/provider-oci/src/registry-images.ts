@@ -19,22 +19,31 @@ interface TaggedManifest {
   readonly manifest: StoredManifest;
 }
 
+/**
+ * Returns the digests of the untagged manifests that unfinished uploads have pushed.
+ *
+ * @param without id of an upload that is ignored
+ */
+type PushedManifests = (without?: string) => Promise<readonly string[]>;
+
 /** Images of one provider in its repository. Finds and removes images, and sets the tags `latest`. */
 export class RegistryImages {
   readonly #provider: string;
   readonly #repository: string;
   readonly #registry: Registry;
   readonly #logger: Logger;
+  readonly #pushed: PushedManifests;
   /** Serializes updates of `latest`, so that it points to the newer build when two uploads end together. */
   readonly #latest = new Mutex();
   /** Builds by tag, as last read. A build is read again before it becomes `latest`. */
   readonly #builds = new Map<string, Build>();
 
-  constructor({ name, repository }: OciEntry, registry: Registry, logger: Logger) {
+  constructor({ name, repository }: OciEntry, registry: Registry, logger: Logger, pushed: PushedManifests) {
     this.#provider = name;
     this.#repository = repository;
     this.#registry = registry;
     this.#logger = logger;
+    this.#pushed = pushed;
   }
 
   /** Returns the external id of the image with a tag. */
@@ -150,13 +159,20 @@ export class RegistryImages {
     }
   }
 
-  /** Removes manifests that no tag of the repository refers to, neither directly nor through an index. */
-  async removeUnnamed(digests: readonly string[], signal: AbortSignal): Promise<void> {
+  /**
+   * Removes manifests that no tag of the repository refers to, neither directly nor through an index, and that no
+   * unfinished upload will refer to.
+   *
+   * @param uploadId upload whose manifests are removed
+   */
+  async removeUnnamed(digests: readonly string[], signal: AbortSignal, uploadId?: string): Promise<void> {
     if (digests.length === 0) return;
+    const pushed = await this.#pushed(uploadId); // read first, because an upload that ends has its tag
     const tagged = await this.#read(await this.#registry.tags(signal), signal);
     const manifests = tagged.map(({ manifest }) => manifest);
     const named = await this.#digestsBelow(manifests, signal);
     for (const { digest } of manifests) named.add(digest);
+    for (const digest of pushed) named.add(digest);
     for (const digest of digests) {
       if (!named.has(digest)) await this.#registry.deleteManifest(digest, signal);
     }

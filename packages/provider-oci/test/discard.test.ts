@@ -1,5 +1,8 @@
 // Only in test:all: it takes many steps, with 200 images.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
@@ -141,6 +144,43 @@ test('the tag latest follows other processes’ images', async (t) => {
   await theirs.discard('u4', { image: second });
   await ours.discard('u3', { image: request });
   assert.equal(latest(), double.state.tags.get(NEWEST));
+});
+
+/** Writes an archive in the OCI layout, with one image. */
+async function writeArchive(directory: string): Promise<string> {
+  const blobs = join(directory, 'blobs', 'sha256');
+  await mkdir(blobs, { recursive: true });
+  const blob = async (mediaType: string, content: object): Promise<object> => {
+    const text = JSON.stringify(content);
+    const digest = createHash('sha256').update(text).digest('hex');
+    await writeFile(join(blobs, digest), text);
+    return { mediaType, digest: `sha256:${digest}`, size: text.length };
+  };
+  const config = await blob('application/vnd.oci.image.config.v1+json', {
+    architecture: 'amd64',
+    os: 'linux',
+  });
+  const manifest = await blob(TYPE, { schemaVersion: 2, mediaType: TYPE, config, layers: [] });
+  await writeFile(join(directory, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [manifest] }));
+  await writeFile(join(directory, 'oci-layout'), JSON.stringify({ imageLayoutVersion: '1.0.0' }));
+  const path = join(directory, 'archive.tar');
+  execFileSync('tar', ['-cf', path, '-C', directory, 'oci-layout', 'index.json', 'blobs']);
+  return path;
+}
+
+test('a discard leaves a manifest that another unfinished upload of the same archive has pushed', async (t) => {
+  const { double, directory, open, ...fixture } = await doubleFixture(t);
+  const archive = await writeArchive(directory);
+  const openContainers = () => open({ layout: 'container-image' });
+  for (const number of [1, 2]) {
+    const request = await requestFor(archive, number, 'tar');
+    await breakOffAt({ ...fixture, double, directory, open: openContainers, request }, 'PUT manifests', 1);
+  }
+  const provider = openContainers();
+  await provider.discard('u1');
+  assert.equal(double.state.manifests.size, 1);
+  await provider.discard('u2');
+  assert.equal(double.state.manifests.size, 0);
 });
 
 test('a discard leaves another upload’s image, whatever names it is given', async (t) => {
