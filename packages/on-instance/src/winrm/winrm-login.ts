@@ -50,8 +50,7 @@ export function winrmLogin(username: string, settings: WinrmSettings, hostKey: H
       const ca = caFile === undefined ? undefined : await readSetting('ca-file', caFile);
       let certificate: string | undefined;
       let refusal: unknown;
-      const failed = new AbortController();
-      const check = (presented: string): void => {
+      const agent = serviceAgent(ca, (presented) => {
         try {
           verify(presented, address);
           certificate = presented;
@@ -59,8 +58,7 @@ export function winrmLogin(username: string, settings: WinrmSettings, hostKey: H
           refusal = error;
           throw error;
         }
-      };
-      const agent = serviceAgent(ca, check, failed.signal);
+      });
       const service = new WinrmService(address, { username, password }, agent);
       try {
         const shell = await WinrmShell.open(service, signal);
@@ -68,7 +66,6 @@ export function winrmLogin(username: string, settings: WinrmSettings, hostKey: H
         return shell;
       } catch (error) {
         service.close();
-        failed.abort(); // also ends a connection whose handshake is not complete
         signal.throwIfAborted();
         throw refusal ?? asLoginError(error);
       }
@@ -146,14 +143,14 @@ async function readSetting(name: string, path: string): Promise<string> {
  * @param ca PEM: an authority in it must have signed the certificate for the name or address, or it contains the
  * certificate itself. Without it, a self-signed or expired certificate is accepted.
  * @param check throws an error for a wrong certificate, which it gets as DER in base64
- * @param signal destroys all connections
  */
-export function serviceAgent(
-  ca: string | undefined,
-  check: (certificate: string) => void,
-  signal: AbortSignal,
-): Agent {
+export function serviceAgent(ca: string | undefined, check: (certificate: string) => void): Agent {
   const agent = new Agent({ keepAlive: true });
+  const ended = new AbortController();
+  agent.destroy = () => {
+    Agent.prototype.destroy.call(agent);
+    ended.abort(); // ends connections whose handshake is not complete, which the agent does not know yet
+  };
   const trusted = ca?.replaceAll(/\s/g, '');
   agent.createConnection = (options, callback) => {
     const socket = connect({
@@ -163,7 +160,7 @@ export function serviceAgent(
         trusted?.includes(peer.raw.toString('base64')) ? undefined : checkServerIdentity(host, peer),
       rejectUnauthorized: ca !== undefined,
     });
-    addAbortSignal(signal, socket);
+    addAbortSignal(ended.signal, socket);
     const fail = (error: Error): void => callback?.(error, socket);
     socket.once('error', fail).once('secureConnect', () => {
       socket.off('error', fail);

@@ -83,6 +83,8 @@ export class WinrmService {
   ): Promise<HttpResponse> {
     const agent = this.#agent;
     const http = new HttpClient({ timeout: timeLimit / 1000, maxBodySize: MAX_BODY_SIZE, agent });
+    // The client's own timeout has no effect before the handshake of a new connection is complete.
+    const late = AbortSignal.timeout(timeLimit);
     try {
       return await http.send({
         method: 'POST',
@@ -92,12 +94,13 @@ export class WinrmService {
           'content-type': 'application/soap+xml;charset=UTF-8',
           authorization: this.#authorization,
         },
-        signal,
+        signal: signal === undefined ? late : AbortSignal.any([signal, late]),
       });
     } catch (error) {
       signal?.throwIfAborted();
-      this.isLost = true;
-      const { message: reason, cause } = asNetworkError(error);
+      this.close();
+      const { message: problem, cause } = asNetworkError(error);
+      const reason = late.aborted ? `no complete response within ${timeLimit / 1000} s` : problem;
       throw new ImageError('instance-failed', `${this.name}: WinRM does not respond: ${reason}`, { cause });
     }
   }

@@ -76,7 +76,7 @@ export async function loggedIn(
   const double = await WinrmDouble.start({ ...CERTIFICATE, program: windows.program });
   undoAfter(t, () => double[Symbol.asyncDispose]());
   const address = { host: '127.0.0.1', port: double.port };
-  const agent = serviceAgent(undefined, () => {}, new AbortController().signal);
+  const agent = serviceAgent(undefined, () => {});
   const identity = { username: 'Administrator', password: 'pa:ss wörd' };
   const shell = await WinrmShell.open(new WinrmService(address, identity, agent), t.signal);
   undoAfter(t, () => shell.close());
