@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chmod, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from '@nodepool-builder/gearman-node';
-import { type BuilderProcess, startBuilder } from '../fixtures/builder-process.ts';
+import { type BuilderProcess, spawnBuilder, startBuilder } from '../fixtures/builder-process.ts';
 import { offeredFunctions } from '../fixtures/gearman-commands.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { createSite, DOCS, type Site } from '../fixtures/site.ts';
@@ -72,6 +74,20 @@ describe('SIGTERM and SIGINT', () => {
     assert.deepEqual(await readdir(site.images), ['.nodepool-builder']);
     assert.deepEqual(await readdir(join(site.images, '.nodepool-builder/staging')), []);
   });
+});
+
+it('a builder whose status page cannot start ends without waiting for a job that it has been assigned', async () => {
+  await builder.end('SIGTERM');
+  await client.submit('image-build:gated', '{"image-id": "0001"}', { background: true });
+  const token = join(site.directory, 'token');
+  execFileSync('mkfifo', ['-m', '600', token]); // the page waits for its token
+  builder = spawnBuilder(site.config, '--web', '0', '--web-token-file', token);
+  await builder.logged(/image\.build\.gated: .*waiting/);
+  await writeFile(token, 'short');
+  await Promise.race([builder.ended, delay(60_000, undefined, { ref: false })]);
+  assert.notEqual(builder.child.exitCode, null, 'it still runs');
+  assert.match(builder.log.at(-1) ?? '', /the token in .* has fewer than 16 characters/);
+  assert.deepEqual(await readdir(join(site.images, '.nodepool-builder/staging')), []);
 });
 
 it('a daemon outlives the program that reads its log', async () => {

@@ -114,7 +114,8 @@ async function runBuilder(options: ServeOptions, modules: Modules): Promise<void
       keepOnFailure: options.keepOnFailure,
       ...((embeddedGearmand || allInOne) && { embeddedGearmand: true }),
     });
-    const closers: Closer[] = [() => builder.close()];
+    // Jobs that run if the start fails are stopped, and their job server assigns them again.
+    const closers: Closer[] = [() => builder.close({ signal: AbortSignal.abort() })];
     try {
       const { servers, repository } = builder;
       const manager = allInOne
