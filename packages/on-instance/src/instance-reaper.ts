@@ -45,7 +45,8 @@ export class InstanceReaper implements BuilderService<OnInstance> {
   readonly #logger: Logger;
   /** Names of providers in the records of earlier processes. */
   readonly #recorded: readonly string[];
-  readonly #startedAt = Date.now();
+  /** On the monotonic clock, because the clock of a host may be set after its start. */
+  readonly #startedAt = performance.now();
   readonly #closing = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #scanning: Promise<void> | undefined;
@@ -196,7 +197,7 @@ export class InstanceReaper implements BuilderService<OnInstance> {
   #isKept({ phase, keptUntil, afterRestart }: InstanceRecord): boolean {
     if (phase === 'ending') return false;
     if (keptUntil !== undefined) return Date.now() < Date.parse(keptUntil);
-    return afterRestart === 'resume' && Date.now() < this.#startedAt + RESUME_PERIOD;
+    return afterRestart === 'resume' && performance.now() < this.#startedAt + RESUME_PERIOD;
   }
 
   /** Runs work with the claim of an image. Skips the instance of a running build. */

@@ -125,16 +125,28 @@ describe('builds after a crash', () => {
   test('an instance left by a crash is kept for its job for a limited time', async (t) => {
     const site = await OnInstanceSite.start(t);
     await site.leaveBehind(RESUME, {});
-    t.mock.timers.enable({ apis: ['Date', 'setInterval'], now: Date.now() });
+    const start = performance.now();
+    const now = t.mock.method(performance, 'now', () => start);
     const reaper = await site.reaper();
     undoAfter(t, () => reaper[Symbol.asyncDispose]());
-    t.mock.timers.tick(59 * 60_000);
+    now.mock.mockImplementation(() => start + 59 * 60_000);
     await reaper.scan();
     assert.equal(site.provider.instances.length, 1);
-    t.mock.timers.tick(60_000);
+    now.mock.mockImplementation(() => start + 60 * 60_000);
     await reaper.scan();
     assert.deepEqual(site.provider.instances, []);
     assert.deepEqual(await site.recordFiles(), []);
+  });
+
+  test('an instance left by a crash is kept for its job if the clock is set forward', async (t) => {
+    const site = await OnInstanceSite.start(t);
+    await site.leaveBehind(RESUME, {});
+    t.mock.timers.enable({ apis: ['Date', 'setInterval'], now: Date.now() });
+    const reaper = await site.reaper();
+    undoAfter(t, () => reaper[Symbol.asyncDispose]());
+    t.mock.timers.setTime(Date.now() + 86_400_000);
+    await reaper.scan();
+    assert.equal(site.provider.instances.length, 1);
   });
 
   test('a snapshot whose image was not published before a crash is deleted', async (t) => {
