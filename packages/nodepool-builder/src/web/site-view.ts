@@ -91,7 +91,8 @@ export class SiteView {
   /** Returns the state of the site, which is at most one interval old, or older while a job server is silent. */
   async current(): Promise<Site> {
     const last = this.#last;
-    if (last !== undefined && Date.now() - last.at < INTERVAL) return last;
+    // A time in the future means that the clock was set back.
+    if (last !== undefined && Math.abs(Date.now() - last.at) < INTERVAL) return last;
     const refresh = this.refresh();
     if (last === undefined) return await refresh;
     const patience = new AbortController();
