@@ -8,7 +8,6 @@ import type { CheckResult } from '../diagnosis/check-result.ts';
 import { syncToDisk } from '../durable.ts';
 import { ImageError } from '../errors.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
-import { Mutex } from '../repository/mutex.ts';
 import { asImageError } from '../system-error.ts';
 import type {
   AttestationDocument,
@@ -68,8 +67,6 @@ export class DirectoryProvider extends CloudImages<CloudEntry, DirectoryEntry | 
   readonly #directory: string;
   readonly #logger: DirectoryProviderOptions['logger'];
   readonly #latest: LatestLinks;
-  /** Held while a manifest is changed. */
-  readonly #manifests = new Mutex();
 
   constructor({ name, directory, formats = ['qcow2'], bandwidthLimit, logger }: DirectoryProviderOptions) {
     super({ entry: { name, 'bandwidth-limit': bandwidthLimit }, formats });
@@ -125,8 +122,7 @@ export class DirectoryProvider extends CloudImages<CloudEntry, DirectoryEntry | 
       await syncToDisk(this.#directory);
       return { externalId };
     };
-    const run = (): Promise<UploadResult> => this.#run(`upload of ${externalId}`, upload);
-    return await this.inTurn(externalId, { signal }, run);
+    return await this.#change(externalId, { signal }, `upload of ${externalId}`, upload);
   }
 
   protected async removeImage({ externalId, native }: CloudImage<DirectoryEntry | undefined>): Promise<void> {
@@ -184,9 +180,13 @@ export class DirectoryProvider extends CloudImages<CloudEntry, DirectoryEntry | 
     });
   }
 
-  async addAttestations(externalId: string, documents: readonly AttestationDocument[]): Promise<void> {
+  async addAttestations(
+    externalId: string,
+    documents: readonly AttestationDocument[],
+    options: OperationOptions = {},
+  ): Promise<void> {
     const target = this.#target(externalId);
-    await this.#run(`attestations of ${externalId}`, async () => {
+    await this.#change(externalId, options, `attestations of ${externalId}`, async () => {
       await this.#addSidecars(target, documents);
       await syncToDisk(this.#directory);
     });
@@ -220,20 +220,18 @@ export class DirectoryProvider extends CloudImages<CloudEntry, DirectoryEntry | 
    * all.
    */
   async #addSidecars(target: string, documents: readonly AttestationDocument[]): Promise<void> {
-    await this.#manifests.run(async () => {
-      await checkSidecars(target, documents);
-      const manifest = await this.#manifestOf(target);
-      const { 'upload-id': uploadId } = manifest;
-      const changed = { ...manifest, ...withNames(manifest, documents) };
-      if (changed.attestations?.length !== manifest.attestations?.length) {
-        const hidden = partialPath(this.#directory, uploadId);
-        await writePartial(hidden, MANIFEST.text(changed));
-        await rename(hidden, manifestPath(target));
-      }
-      await placeSidecars(target, uploadId, documents);
-      // Another process may have deleted the image in the meantime.
-      if ((await stateOf(target)) === undefined) await removeManifest(target, changed);
-    });
+    await checkSidecars(target, documents);
+    const manifest = await this.#manifestOf(target);
+    const { 'upload-id': uploadId } = manifest;
+    const changed = { ...manifest, ...withNames(manifest, documents) };
+    if (changed.attestations?.length !== manifest.attestations?.length) {
+      const hidden = partialPath(this.#directory, uploadId);
+      await writePartial(hidden, MANIFEST.text(changed));
+      await rename(hidden, manifestPath(target));
+    }
+    await placeSidecars(target, uploadId, documents);
+    // Another process may have deleted the image in the meantime.
+    if ((await stateOf(target)) === undefined) await removeManifest(target, changed);
   }
 
   /** When the image was built; a time in the future counts as now. */
@@ -264,6 +262,16 @@ export class DirectoryProvider extends CloudImages<CloudEntry, DirectoryEntry | 
 
   #warn(message: string): void {
     this.#logger?.warn(`provider ${this.name}: ${message}`);
+  }
+
+  /** Runs work that changes the manifest of an image after earlier such work. */
+  async #change<T>(
+    externalId: string,
+    options: OperationOptions,
+    action: string,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    return await this.inTurn(externalId, options, () => this.#run(action, work));
   }
 
   /** Errors of the file system get a remedy, and name the provider. */

@@ -101,3 +101,18 @@ test('many documents that are added to an image at once are all kept', async () 
   const found = await site.provider.getAttestations(externalId);
   assert.deepEqual(found.map(({ name }) => name).toSorted(), [...names, BUILD.name].toSorted());
 });
+
+test('documents that are added to an image do not restore the manifest that a later upload has replaced', async () => {
+  const { externalId } = await site.provider.upload(await request());
+  const later = await request({ uploadId: 'u2' });
+  const names = Array.from({ length: 20 }, (_, index) => `${index}.sigstore.json`);
+  await Promise.all([
+    site.provider.upload(later),
+    ...names.map((name) => site.provider.addAttestations(externalId, [{ name, text: name }])),
+  ]);
+  assert.deepEqual(
+    (await site.provider.list()).map(({ uploadId }) => uploadId),
+    ['u2'],
+  );
+  assert.equal((await site.provider.getAttestations(externalId)).length, names.length + 1);
+});
