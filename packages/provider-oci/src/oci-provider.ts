@@ -85,7 +85,8 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
     const { uploadId, shared = false } = request;
     // The image of a shared upload may belong to another process.
     if (shared) running.cleanUp = async (cleanup) => this.#removePartial(uploadId, cleanup);
-    return await this.inTurn(this.#images.externalId(tagOf(request)), { signal }, () => this.#push(running));
+    const key = `image ${this.#images.externalId(tagOf(request))}`; // an upload id may equal an external id
+    return await this.inTurn(key, { signal }, () => this.#push(running));
   }
 
   async #push(running: CloudUpload): Promise<UploadResult> {

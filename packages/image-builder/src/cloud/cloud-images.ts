@@ -311,8 +311,8 @@ export abstract class CloudImages<
   /**
    * Runs work after earlier work with the same key has ended.
    *
-   * @param key an upload id; or an external id, if all uploads of an image share it: the last upload to start then owns
-   * the image, and discarding an earlier one, whose job was lost, keeps it
+   * @param key an upload id; or `image ` and an external id, if all uploads of an image share it: the last upload to start
+   * then owns the image, and discarding an earlier one, whose job was lost, keeps it
    */
   protected async inTurn<T>(
     key: string,

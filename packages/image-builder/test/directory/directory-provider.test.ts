@@ -43,6 +43,18 @@ describe('an upload to a directory', () => {
     assert.equal(await readFile(join(site.pool, 'debian-0001.qcow2'), 'utf8'), 'image small');
   });
 
+  it('an upload to a directory ends if its id is the name of its file', { timeout: 30_000 }, async () => {
+    const file = await site.imageFile('0001', '2016-05-01');
+    const uploadId = 'debian-0001.qcow2';
+    const { externalId } = await site.provider.upload({
+      uploadId,
+      imageId: '0001',
+      imageName: 'debian',
+      file,
+    });
+    assert.equal(externalId, uploadId);
+  });
+
   it('a discard keeps the image of a later upload that another process ends in the meantime', async () => {
     await site.upload('0001', '2016-05-01');
     const file = await site.imageFile('other', '2016-05-01');
