@@ -92,7 +92,8 @@ export async function soak(
     ]);
     await gearmand.restarted();
     const answeredAll = progress();
-    const find = (): Promise<readonly string[]> => findFaults(site, clouds, wanted, gearmand.port);
+    const find = (): Promise<readonly string[]> =>
+      findFaults(site, clouds, wanted, gearmand.port, builder.log);
     const faults = await settle(find, plan.settlingTime, stopped);
     const settlingSeconds = progress().seconds - answeredAll.seconds;
     return { ...answeredAll, settlingSeconds, faults, log: builder.log };
@@ -132,11 +133,12 @@ async function findFaults(
   clouds: readonly SoakCloud[],
   wanted: readonly WantedUpload[],
   port: number,
+  log: readonly string[],
 ): Promise<string[]> {
   const admin = new Admin({ host: '127.0.0.1', port });
   try {
     const jobs = (await admin.status()).filter(({ total }) => total > 0);
-    const differences = await Promise.all(clouds.map((cloud) => compareCloud(cloud, images, wanted)));
+    const differences = await Promise.all(clouds.map((cloud) => compareCloud(cloud, images, wanted, log)));
     return [
       ...differences.flat(),
       ...jobs.map(({ name, total }) => `gearmand: ${total} jobs of ${name} are left`),
