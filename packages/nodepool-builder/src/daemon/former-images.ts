@@ -101,7 +101,10 @@ export class FormerImages {
   #judge(status: readonly FunctionStatus[]): void {
     const suspects = new Set<string>();
     const waiting = new Set<string>();
-    for (const [name, lines] of Map.groupBy(status, (line) => line.name)) {
+    // Most functions have no job. Grouping all functions of 10,000 images would block the event loop.
+    const busy = new Set(status.filter(({ total }) => total > 0).map(({ name }) => name));
+    const candidates = status.filter(({ name }) => busy.has(name));
+    for (const [name, lines] of Map.groupBy(candidates, (line) => line.name)) {
       if (!this.#isFormer(name)) continue; // it has appeared during the scan
       const offers = Math.max(...lines.map(({ availableWorkers }) => availableWorkers));
       if (this.#waiting.has(name)) {
