@@ -66,7 +66,10 @@ export interface CloudClaim<Request extends ClaimRequest = ClaimRequest> {
 export interface CloudUpload extends CloudClaim<UploadRequest> {
   readonly onProgress: (progress: Progress) => void;
   readonly limit: BandwidthLimit | undefined;
-  /** Called after a failure. Default: removes everything of the upload. Replace it if something has to stay. */
+  /**
+   * Called after a failure. Default: removes everything of the upload, unless it is shared and another process has
+   * finished it. Replace it if something has to stay.
+   */
   cleanUp: (signal: AbortSignal) => Promise<void>;
 }
 
@@ -227,12 +230,16 @@ export abstract class CloudImages<
   }
 
   async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
-    const { uploadId, file } = request;
+    const { uploadId, file, shared = false } = request;
     return await this.inTurn(uploadId, options, async (signal) => {
       if (this.#needsRecords) void this.records.required;
       const onProgress = steadyProgress(options.onProgress ?? (() => {}));
-      const cleanUp = async (cleanup: AbortSignal): Promise<void> =>
-        await this.#removeUpload(uploadId, cleanup, request);
+      const cleanUp = async (cleanup: AbortSignal): Promise<void> => {
+        // The complete image of a shared upload belongs to another process.
+        const images = shared ? await this.ownImages(cleanup, uploadId) : [];
+        if (!images.some(({ isComplete }) => isComplete))
+          await this.#removeUpload(uploadId, cleanup, request);
+      };
       const claim = this.#claim(request, signal);
       const tags = { ...claim.tags, ...fileTags(file) };
       const upload: CloudUpload = { ...claim, tags, onProgress, limit: this.limit, cleanUp };

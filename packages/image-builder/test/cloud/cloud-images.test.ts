@@ -133,6 +133,23 @@ test('an upload whose cleanup fails causes a retriable error, and a discard remo
   assert.equal(images.size, 0);
 });
 
+test('a failed shared upload keeps the image that another process has finished', async (t) => {
+  const { provider, images } = await open(t);
+  const other = new MemoryImages('cloud', images, provider.directory);
+  const shared = { ...REQUEST, shared: true };
+  provider.read = async () => await other.upload(shared);
+  provider.failures = { make: new CloudError('forbidden', 'provider cloud: POST: no') };
+  await assert.rejects(provider.upload(shared), { code: 'forbidden' });
+  assert.deepEqual(
+    (await provider.list()).map(({ externalId }) => externalId),
+    ['u1'],
+  );
+  await provider.discard('u1');
+  provider.read = async () => {};
+  await assert.rejects(provider.upload(shared), { code: 'forbidden' });
+  assert.equal(images.size, 0);
+});
+
 test('operations on one upload to a cloud run one after the other', async (t) => {
   const { provider, images } = await open(t);
   await Promise.all([provider.upload(REQUEST), provider.discard('u1'), provider.upload(REQUEST)]);
