@@ -145,7 +145,9 @@ export class DiskSpaceGuard {
     }
     const paths = [...new Set([...held.paths, path])];
     held.release();
-    return await this.#wait(request, bytes + (await spaceTaken(paths)), paths, options);
+    const larger = await this.#wait(request, bytes + (await spaceTaken(paths)), paths, options);
+    larger.peak = Math.max(larger.peak, held.peak);
+    return larger;
   }
 
   async #wait(

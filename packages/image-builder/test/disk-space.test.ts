@@ -172,6 +172,17 @@ test('an extended reservation of disk space counts its former files', async (t) 
   assert.equal(extended.peak, written);
 });
 
+test('an extended reservation of disk space keeps the peak that was measured before', async (t) => {
+  const site = await Site.open(t);
+  const held = await site.guard.reserve(site.request('one', 6));
+  await site.write('one', 6);
+  await held.measure();
+  await site.write('one', 1);
+  const extended = await site.guard.extend(held, site.request('two', 8));
+  assert.notEqual(extended, held);
+  assert.equal(extended.peak, 6 * MEBIBYTE);
+});
+
 test('a directory’s disk space is its files’, without holes, each once', async (t) => {
   const directory = await mountTmpfs(t, 'size=16m');
   const inner = join(directory, 'all', 'inner');
