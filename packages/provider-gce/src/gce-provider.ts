@@ -21,7 +21,7 @@ import { diagnoseGce } from './diagnose-gce.ts';
 import { getImage, type Image, type ImageSite, imagesWith, listImages, removeImage } from './gce-images.ts';
 import { GceSession, type GceSessionOptions } from './gce-session.ts';
 import type { GceEntry } from './gce-settings.ts';
-import { listObjects, removeObject, UPLOAD, uploadImage } from './gce-upload.ts';
+import { cancelTransfer, listObjects, removeObject, UPLOAD, uploadImage } from './gce-upload.ts';
 import { labelValue, tagsOf } from './image-labels.ts';
 
 export interface GceProviderOptions extends CloudImagesOptions<GceEntry> {
@@ -84,9 +84,11 @@ export class GceProvider extends CloudImages<GceEntry, Image, typeof UPLOAD> {
 
   protected async makeImage(running: CloudUpload): Promise<UploadResult> {
     const { entry, records } = this;
+    const { uploadId, shared = false } = running.request;
+    if (shared) running.cleanUp = async (cleanup) => this.#removeFailed(uploadId, cleanup);
     const upload = { ...running, ...this.#site(running.signal), entry, records };
     const externalId = await uploadImage(upload);
-    await removeObject(upload, running.request.uploadId);
+    await removeObject(upload, uploadId);
     return { externalId };
   }
 
@@ -114,6 +116,17 @@ export class GceProvider extends CloudImages<GceEntry, Image, typeof UPLOAD> {
   /** Closes the clients. */
   override close(): void {
     this.#session.close();
+  }
+
+  /** Removes what no other process of a shared upload can use: an image that failed, and this host's transfer. */
+  async #removeFailed(uploadId: string, signal: AbortSignal): Promise<void> {
+    const images = await this.ownImages(signal, uploadId);
+    for (const image of images) {
+      if (image.native.status === 'FAILED') await this.removeImage(image, signal);
+    }
+    const { entry, records } = this;
+    await cancelTransfer({ ...this.#site(signal), entry, records }, uploadId);
+    await records.remove(uploadId);
   }
 
   #site(signal: AbortSignal): ImageSite {

@@ -285,12 +285,25 @@ export async function removeObject(
   upload: ObjectSite & Pick<GceUpload, 'records'>,
   uploadId: string,
 ): Promise<void> {
-  const { session, signal, records } = upload;
+  const { session, signal } = upload;
   if (upload.entry['bucket-name'] === undefined) return;
-  const record = await records.read(uploadId);
+  await cancelTransfer(upload, uploadId);
   const file = await objectOf(upload, uploadId);
+  await session.call('DeleteObject', signal, async () => {
+    await file.delete({ ignoreNotFound: true });
+  });
+}
+
+/** Ends the resumable upload of this host. Keeps a complete object. */
+export async function cancelTransfer(
+  upload: ObjectSite & Pick<GceUpload, 'records'>,
+  uploadId: string,
+): Promise<void> {
+  const { session, signal, records } = upload;
+  const record = await records.read(uploadId);
   if (record?.session !== undefined && record.transferred !== true) {
     // Without this request, the session would remain for a week.
+    const file = await objectOf(upload, uploadId);
     await session.call('CancelUpload', signal, async () => {
       await file.storage.authClient?.request?.({
         url: record.session ?? '',
@@ -299,7 +312,4 @@ export async function removeObject(
       });
     });
   }
-  await session.call('DeleteObject', signal, async () => {
-    await file.delete({ ignoreNotFound: true });
-  });
 }

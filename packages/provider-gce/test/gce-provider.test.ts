@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CloudError } from '@nodepool-builder/image-builder/plugin';
 import { GoogleError } from '../../../test/doubles/gce/model.ts';
+import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { gceFixture, requestFor, SECRET } from './gce-fixture.ts';
 
 test('a failed import in Compute Engine reports its reasons and leaves nothing', async (t) => {
@@ -60,6 +61,38 @@ test('a lost response to Compute Engine’s image request results in one image',
   const first = await provider.upload(request).catch((error: unknown) => error);
   if (first instanceof Error) await provider.upload(request);
   assert.equal(double.images.length, 1);
+});
+
+test('a shared upload to Compute Engine that is aborted keeps an image that another process creates', async (t) => {
+  const fixture = await gceFixture(t, { pendingReads: 40 });
+  const { double } = fixture;
+  const request = await requestFor(fixture, { shared: true });
+  const other = fixture.open().upload(request);
+  await waitUntil('the first image', () => double.images.length === 1);
+  const abort = new AbortController();
+  double.fault = ({ operation }) => {
+    if (operation === 'Images.List') abort.abort();
+    return undefined;
+  };
+  await assert.rejects(fixture.open().upload(request, { signal: abort.signal }), { name: 'AbortError' });
+  const { externalId } = await other;
+  assert.deepEqual(
+    (await fixture.open().list()).map((image) => image.externalId),
+    [externalId],
+  );
+  assert.equal(double.storage.objects.size, 0);
+});
+
+test('a shared upload to Compute Engine whose import fails leaves no image', async (t) => {
+  const fixture = await gceFixture(t);
+  const { double } = fixture;
+  double.importError = () => ({ code: 'INVALID_IMAGE', message: 'The tar archive is not a valid image.' });
+  const request = await requestFor(fixture, { shared: true });
+  await assert.rejects(fixture.open().upload(request), { code: 'image-failed' });
+  assert.deepEqual(double.images, []);
+  double.importError = undefined;
+  await fixture.open().upload(request);
+  assert.deepEqual([double.images.length, double.storage.objects.size], [1, 0]);
 });
 
 test('a Compute Engine image with a family is marked obsolete before it is deleted', async (t) => {
