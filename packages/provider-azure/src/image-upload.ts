@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { Stats } from 'node:fs';
-import { stat } from 'node:fs/promises';
 import { ImageError, type Logger } from '@nodepool-builder/image-builder';
-import { asImageError, portion, readImageTags } from '@nodepool-builder/image-builder/internal';
+import { portion, readImageTags, SteadyFile } from '@nodepool-builder/image-builder/internal';
 import { CloudError, type CloudUpload, cloudError, poll } from '@nodepool-builder/image-builder/plugin';
 import type { AzureEntry } from './azure-settings.ts';
 import { DiskPages } from './disk-pages.ts';
@@ -42,8 +40,15 @@ export async function uploadImage(upload: ImageUpload): Promise<string> {
     const reason = `provider ${upload.entry.name}: Azure accepts raw and vhd-fixed, not ${format}; set image-type: raw`;
     throw new ImageError('format-unavailable', reason);
   }
-  const before = await fileState(path);
-  const length = format === 'raw' ? before.size : before.size - FOOTER_SIZE;
+  const file = await SteadyFile.open(path);
+  try {
+    return await uploadFile(upload, file);
+  } finally {
+    await file.close();
+  }
+}
+
+async function uploadFile(upload: ImageUpload, file: SteadyFile): Promise<string> {
   const name = diskName(upload.plan);
   const found = await settledImage(upload, await upload.disks.get(name, upload.signal));
   if (found !== undefined) {
@@ -51,7 +56,7 @@ export async function uploadImage(upload: ImageUpload): Promise<string> {
     return found.id;
   }
   try {
-    return await sendImage(upload, name, length, before);
+    return await sendImage(upload, name, file);
   } catch (error) {
     if (upload.signal.aborted || isTimeout(error)) throw error;
     // Azure may have created the image although its response was lost, or another process may have finished the same
@@ -63,9 +68,9 @@ export async function uploadImage(upload: ImageUpload): Promise<string> {
   }
 }
 
-async function sendImage(upload: ImageUpload, name: string, length: number, before: Stats): Promise<string> {
+async function sendImage(upload: ImageUpload, name: string, file: SteadyFile): Promise<string> {
   const { plan, images, disks, limit, signal, onProgress, logger, subject } = upload;
-  const { path } = plan.request.file;
+  const length = plan.request.file.format === 'raw' ? file.size : file.size - FOOTER_SIZE;
   const size = diskSize(length);
   await images.prepare(plan, signal);
   const disk = await openDisk(upload, name, size);
@@ -79,11 +84,8 @@ async function sendImage(upload: ImageUpload, name: string, length: number, befo
     onProgress: portion(onProgress, 0, 90),
   });
   try {
-    await pages.send(path, length, size, vhdFooter(size, disk.uniqueId, disk.createdAt), isResumed);
-    const after = await fileState(path);
-    if (after.mtimeMs !== before.mtimeMs || after.size !== before.size) {
-      throw new ImageError('image-changed', `"${path}" changed during its upload; upload it again`);
-    }
+    await pages.send(file.path, length, size, vhdFooter(size, disk.uniqueId, disk.createdAt), isResumed);
+    await file.check();
     await disks.revoke(disk.name, signal);
   } catch (error) {
     // The next attempt can resume from the existing resources, unless it would fail as well.
@@ -197,14 +199,6 @@ async function removeFailure(
     await images.delete(image.id, signal);
   }
   await disks.delete({ name: disk.name, state: 'Unattached' }, signal);
-}
-
-async function fileState(path: string): Promise<Stats> {
-  try {
-    return await stat(path);
-  } catch (error) {
-    throw asImageError(error, `upload of "${path}"`);
-  }
 }
 
 function isTimeout(error: unknown): boolean {

@@ -1,7 +1,7 @@
 // Only in test:all: it has many faults of Azure.
 import assert from 'node:assert/strict';
 import { utimesSync } from 'node:fs';
-import { appendFile, readFile } from 'node:fs/promises';
+import { appendFile, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
@@ -177,6 +177,16 @@ test('an upload of other bytes to Azure does not continue on the first attemptâ€
   const { externalId } = await provider.upload(other);
   assert.deepEqual(await double.content(externalId), await readFile(other.file.path));
   assert.deepEqual(double.ofType(DISKS), []);
+});
+
+test('a missing file is reported as missing by an upload to Azure', async (t) => {
+  const double = await startDouble(t);
+  const request = await diskRequest(t, [0]);
+  await rm(request.file.path);
+  await assert.rejects(openProvider(double).upload(request), {
+    code: 'image-missing',
+    message: `"${request.file.path}" no longer exists; build the image again`,
+  });
 });
 
 for (const step of ['PUT pages', 'DELETE disks']) {
