@@ -13,7 +13,7 @@ import { type AzureAccount, AzureSession } from './azure-session.ts';
 import type { AzureEntry } from './azure-settings.ts';
 import { diagnoseAzure } from './diagnose-azure.ts';
 import { GalleryImages } from './gallery-images.ts';
-import { uploadImage } from './image-upload.ts';
+import { isFinal, uploadImage } from './image-upload.ts';
 import { ManagedImages } from './managed-images.ts';
 import { describeImage, type ImageStore, isOf, planImage, type StoredImage } from './stored-image.ts';
 import { UploadDisks } from './upload-disks.ts';
@@ -86,6 +86,7 @@ export class AzureProvider extends CloudImages<AzureEntry, StoredImage, typeof R
   }
 
   protected async makeImage(running: CloudUpload): Promise<UploadResult> {
+    const { cleanUp } = running;
     running.cleanUp = async () => {}; // The next attempt resumes on a remaining disk.
     const { request, signal } = running;
     const { uploadId } = request;
@@ -102,9 +103,16 @@ export class AzureProvider extends CloudImages<AzureEntry, StoredImage, typeof R
       await this.records.write(uploadId, { 'upload-id': uploadId, disk, ...(image && { image }) });
     };
     const more = { entry, logger, plan, images, disks, earlierDisk, record, pollInterval };
-    const externalId = await uploadImage(Object.assign(running, more));
-    this.#made.set(uploadId, externalId);
-    return { externalId };
+    try {
+      const externalId = await uploadImage(Object.assign(running, more));
+      this.#made.set(uploadId, externalId);
+      return { externalId };
+    } catch (error) {
+      // No attempt follows. After a conflict, or if the upload is shared, the disks may belong to another process.
+      const isLast = request.shared !== true && isFinal(error);
+      if (isLast && (await this.records.read(uploadId)) !== undefined) running.cleanUp = cleanUp;
+      throw error;
+    }
   }
 
   protected async removeImage(
@@ -128,7 +136,8 @@ export class AzureProvider extends CloudImages<AzureEntry, StoredImage, typeof R
       const image = await images.get(id, signal);
       if (image !== undefined && isOf(image, this.name, uploadId)) await images.delete(image.id, signal);
     }
-    for (const disk of await disks.list(signal, uploadId)) await disks.delete(disk, signal);
+    const remaining = (await disks.list(signal, uploadId).catch(unlessAbsent)) ?? []; // The group may not exist.
+    for (const disk of remaining) await disks.delete(disk, signal);
     if (record !== undefined) await this.#removeDisk(record.disk, uploadId, signal);
     this.#made.delete(uploadId);
   }

@@ -204,3 +204,9 @@ async function removeFailure(
 function isTimeout(error: unknown): boolean {
   return error instanceof CloudError && error.code === 'image-timeout';
 }
+
+/** Returns whether an upload failed for good, but not because another process works on it. */
+export function isFinal(error: unknown): boolean {
+  if (!(error instanceof CloudError || error instanceof ImageError)) return false;
+  return !error.retriable && error.code !== 'conflict';
+}

@@ -189,6 +189,33 @@ test('a missing file is reported as missing by an upload to Azure', async (t) =>
   });
 });
 
+test('an upload to Azure whose file is gone removes the disk of an earlier attempt', async (t) => {
+  const double = await startDouble(t, { relaysPages: true });
+  const provider = openProvider(double);
+  const request = await diskRequest(t, [0, 1]);
+  await interrupt(double, provider, request);
+  await rm(request.file.path);
+  await assert.rejects(provider.upload(request), { code: 'image-missing' });
+  assert.deepEqual(double.ofType(DISKS), []);
+});
+
+test('an upload to Azure that may not delete its disk removes its image, and is retriable', async (t) => {
+  const double = await startDouble(t, { relaysPages: true });
+  const provider = openProvider(double);
+  const request = await diskRequest(t, [0, 1]);
+  const denied = 'The client does not have Microsoft.Compute/disks/delete';
+  double.fault = failing('DELETE disks', 100, () => new ArmError('AuthorizationFailed', denied, 403));
+  await assert.rejects(provider.upload(request), (error) => {
+    assert.ok(error instanceof CloudError);
+    assert.equal(error.code, 'forbidden');
+    return error.retriable; // so that its builder discards it later
+  });
+  assert.deepEqual(double.ofType(IMAGES), []);
+  double.fault = () => undefined;
+  await provider.discard(request.uploadId);
+  assert.deepEqual(double.ofType(DISKS), []);
+});
+
 for (const step of ['PUT pages', 'DELETE disks']) {
   test(`an upload to Azure without checksums removes the disk of an attempt that ended at ${step}, although no list shows it`, async (t) => {
     const double = await startDouble(t, { relaysPages: true, lag: 100 });
