@@ -68,7 +68,8 @@ export async function importImage(upload: AwsUpload): Promise<string> {
   const { region, entry, request, signal } = upload;
   const ec2 = region.ec2(signal);
   const tags = uploadTags(entry, upload);
-  return await withObject(upload, async (bucket, token) => {
+  let snapshots: string[] = [];
+  const imageId = await withObject(upload, async (bucket, token) => {
     const input = {
       ClientToken: token,
       Description: `nodepool-builder: ${request.imageId}`,
@@ -79,17 +80,17 @@ export async function importImage(upload: AwsUpload): Promise<string> {
       TagSpecifications: [{ ResourceType: 'import-image-task' as const, Tags: tags }],
     };
     const id = await startImport(upload, () => ec2.importImage(input));
-    let snapshots: string[] = [];
-    const imageId = await waitForImport(upload, async () => {
+    return await waitForImport(upload, async () => {
       const query = ec2.describeImportImageTasks({ ImportTaskIds: [id] });
       const { ImportImageTasks: [task] = [] } = (await query.catch(unlessAbsent)) ?? {};
       snapshots = task?.SnapshotDetails?.flatMap(({ SnapshotId }) => SnapshotId ?? []) ?? [];
       const { Status, StatusMessage, ImageId, Progress } = task ?? {};
       return { id, status: Status, message: StatusMessage, result: ImageId, progress: Progress };
     });
-    await ec2.createTags({ Resources: [imageId, ...snapshots], Tags: tags });
-    return imageId;
   });
+  // Last, because the next attempt takes an image with these tags as it is, and would leave the object.
+  await ec2.createTags({ Resources: [imageId, ...snapshots], Tags: tags });
+  return imageId;
 }
 
 /** Returns the boot mode for ImportImage, which supports two of the three boot modes. */

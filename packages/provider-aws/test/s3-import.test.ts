@@ -154,6 +154,29 @@ for (const method of ['snapshot', 'image'] as const) {
     assert.deepEqual((await s3.listMultipartUploads({ Bucket })).Uploads ?? [], []);
   });
 
+  test(`an AWS ${method} import whose process was killed when it set the tags leaves no object`, async (t) => {
+    const { double, directory, open, settings, keys } = await importFixture(t, method);
+    const path = join(directory, 'disk.raw');
+    await writeDisk(path, { 0: 'a' });
+    const abort = new AbortController();
+    double.fault = ({ operation }) => {
+      const isCleanup = abort.signal.aborted;
+      if (operation === 'CreateTags') abort.abort();
+      return isCleanup ? new AwsError('UnauthorizedOperation', 'like a killed process', 403) : undefined;
+    };
+    await assert.rejects(open(settings).upload(requestFor(path), { signal: abort.signal }));
+    double.fault = () => undefined;
+    const { externalId } = await open(settings).upload(requestFor(path));
+    assert.deepEqual(
+      double
+        .region()
+        .images.all()
+        .map(({ id }) => id),
+      [externalId],
+    );
+    assert.deepEqual(await keys(), []);
+  });
+
   test(`an AWS ${method} import that is not listed yet is awaited, and aarch64 becomes arm64`, async (t) => {
     const { double, directory, open, settings } = await importFixture(t, method);
     const path = join(directory, 'disk.raw');
