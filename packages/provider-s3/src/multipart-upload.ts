@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { CompletedPart, Part } from '@aws-sdk/client-s3';
-import type { Checksums, ImageFile, Progress } from '@nodepool-builder/image-builder';
+import { type Checksums, ImageError, type ImageFile, type Progress } from '@nodepool-builder/image-builder';
 import { SteadyFile } from '@nodepool-builder/image-builder/internal';
 import { type BandwidthLimit, cloudError } from '@nodepool-builder/image-builder/plugin';
 import { type ObjectState, type ObjectStore, unlessMissing } from './object-store.ts';
@@ -79,6 +79,13 @@ export async function sendParts(upload: MultipartUpload, multipart: Multipart): 
   let [done, position] = [0, 0];
   const source = await SteadyFile.open(file.path, true);
   try {
+    if (source.size !== file.size) {
+      const change = `it has ${source.size} bytes instead of ${file.size}`;
+      throw new ImageError(
+        'image-changed',
+        `"${file.path}" changed before its upload: ${change}; build the image again`,
+      );
+    }
     for (let number = 1; position < file.size || number === 1; number++) {
       const bytes = Buffer.allocUnsafe(Math.min(partSize, file.size - position));
       await source.read(bytes, position);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -148,6 +148,17 @@ test('two jobs that upload one file to an encrypted bucket at the same time have
   );
   assert.ok(double.objects.get(first.externalId)?.body.equals(await readFile(upload.file.path)));
   assert.equal(double.multiparts.size, 0);
+});
+
+test('a file that was truncated before its upload to S3 causes an error, and leaves nothing', async (t) => {
+  const { double, open, request } = await fixtureFor(t);
+  const upload = await request(1, 1000);
+  await truncate(upload.file.path, 400);
+  await assert.rejects(open().upload(upload), {
+    code: 'image-changed',
+    message: `"${upload.file.path}" changed before its upload: it has 400 bytes instead of 1000; build the image again`,
+  });
+  assert.deepEqual([double.objects.size, double.multiparts.size], [0, 0]);
 });
 
 test('the removal of an upload in S3 touches neither another upload of the image nor other objects', async (t) => {
