@@ -85,8 +85,8 @@ export class OciProvider extends CloudImages<OciEntry, OciImage | undefined, typ
     const { uploadId, shared = false } = request;
     // The image of a shared upload may belong to another process.
     if (shared) running.cleanUp = async (cleanup) => this.#removePartial(uploadId, cleanup);
-    const key = `image ${this.#images.externalId(tagOf(request))}`; // an upload id may equal an external id
-    return await this.inTurn(key, { signal }, () => this.#push(running));
+    const externalId = this.#images.externalId(tagOf(request));
+    return await this.inImageTurn(externalId, { signal }, () => this.#push(running));
   }
 
   async #push(running: CloudUpload): Promise<UploadResult> {

@@ -106,7 +106,8 @@ export abstract class CloudImages<
   protected readonly limit: BandwidthLimit | undefined;
   protected readonly records: UploadRecords<S>;
   readonly #needsRecords: boolean;
-  readonly #queue = new KeyedQueue();
+  readonly #uploadQueue = new KeyedQueue();
+  readonly #imageQueue = new KeyedQueue();
 
   /**
    * @param record schema of a record of an unfinished upload. Absent if the cloud itself shows everything that an
@@ -315,18 +316,26 @@ export abstract class CloudImages<
     this.close();
   }
 
-  /**
-   * Runs work after earlier work with the same key has ended.
-   *
-   * @param key an upload id; or `image ` and an external id, if all uploads of an image share it: the last upload to start
-   * then owns the image, and discarding an earlier one, whose job was lost, keeps it
-   */
+  /** Runs work after earlier work on the same upload has ended. */
   protected async inTurn<T>(
-    key: string,
+    uploadId: string,
     options: OperationOptions,
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    return await this.#queue.run(key, options, work);
+    return await this.#uploadQueue.run(uploadId, options, work);
+  }
+
+  /**
+   * Runs work after earlier work on the same image has ended, for providers in which all uploads of an image have one
+   * external id. The last upload to start then owns the image, and discarding an earlier one, whose job was lost, keeps
+   * it.
+   */
+  protected async inImageTurn<T>(
+    externalId: string,
+    options: OperationOptions,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    return await this.#imageQueue.run(externalId, options, work);
   }
 
   #claim<Request extends ClaimRequest>(request: Request, signal: AbortSignal): CloudClaim<Request> {

@@ -264,14 +264,14 @@ export class DirectoryProvider extends CloudImages<CloudEntry, DirectoryEntry | 
     this.#logger?.warn(`provider ${this.name}: ${message}`);
   }
 
-  /** Runs work that changes the manifest of an image after earlier such work. An upload id may equal an external id. */
+  /** Runs work that changes the manifest of an image after earlier such work. */
   async #change<T>(
     externalId: string,
     options: OperationOptions,
     action: string,
     work: () => Promise<T>,
   ): Promise<T> {
-    return await this.inTurn(`image ${externalId}`, options, () => this.#run(action, work));
+    return await this.inImageTurn(externalId, options, () => this.#run(action, work));
   }
 
   /** Errors of the file system get a remedy, and name the provider. */
